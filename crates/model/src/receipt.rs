@@ -1,0 +1,131 @@
+//! What the agent's side claims. A claim decides nothing by itself.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::money::MicroUsd;
+use crate::movement::Change;
+
+/// How a file was claimed to have moved.
+pub type ClaimKind = Change;
+
+/// A file that the agent says it touched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClaimedFile {
+    /// The path as the agent wrote it, absolute or relative.
+    pub path: String,
+    /// How.
+    pub kind: ClaimKind,
+    /// The tool that did it, where the stream says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+}
+
+/// A command that the agent says it ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClaimedCommand {
+    /// The command line.
+    pub command: String,
+    /// Its exit status, where the stream says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<i32>,
+}
+
+/// Tokens with one meaning for all agents: `cached` is apart from `input`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tokens {
+    /// Input tokens that were not read from a cache.
+    #[serde(default)]
+    pub input: u64,
+    /// Input tokens read from a cache.
+    #[serde(default)]
+    pub cached: u64,
+    /// Output tokens, reasoning included.
+    #[serde(default)]
+    pub output: u64,
+}
+
+impl Tokens {
+    /// All of them.
+    pub const fn total(self) -> u64 {
+        self.input.saturating_add(self.cached).saturating_add(self.output)
+    }
+}
+
+/// What went wrong on the agent's side: a closed set, read from structured fields only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FaultKind {
+    /// Login missing or expired.
+    Authentication,
+    /// Too many requests; passes by itself.
+    RateLimit,
+    /// The quota is spent.
+    Quota,
+    /// The service is overloaded.
+    Overloaded,
+    /// The context window is full.
+    ContextOverflow,
+    /// The model refused.
+    Refused,
+    /// The agent crashed or could not be started.
+    Crashed,
+    /// The agent ran past its deadline.
+    TimedOut,
+    /// The agent was silent for too long.
+    Idle,
+    /// Its stream broke its own protocol.
+    Protocol,
+}
+
+/// A fault with what is known about its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// Which.
+    pub kind: FaultKind,
+    /// When a limit resets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reset_at: Option<Timestamp>,
+    /// What the agent's side said about it; shown, never decided from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// `receipt.json`: what the agent's side claims about one attempt.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// Schema version of this file.
+    pub schema: u32,
+    /// The agent's name.
+    pub agent: String,
+    /// Files it says it touched.
+    #[serde(default)]
+    pub files: Vec<ClaimedFile>,
+    /// Commands it says it ran.
+    #[serde(default)]
+    pub commands: Vec<ClaimedCommand>,
+    /// Tokens used; `None` is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Tokens>,
+    /// Money spent in micro-dollars; `None` is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<MicroUsd>,
+    /// What went wrong on its side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<Fault>,
+    /// A session to continue, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Why it says it stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<String>,
+    /// The model it says it used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Its last words, bounded: shown to a person (it may have asked a question), never decided from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_words: Option<String>,
+    /// What could not be read of its stream or receipt file: kept, counted, never fatal.
+    #[serde(default)]
+    pub troubles: Vec<String>,
+}
