@@ -71,6 +71,22 @@ impl Redactor {
         String::from_utf8_lossy(&self.bytes(input.as_bytes())).into_owned()
     }
 
+    /// Redacts every text inside a JSON value; numbers and structure stay, whatever a secret's value is.
+    pub fn json(&self, value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::String(text) => *text = self.text(text),
+            serde_json::Value::Array(items) => items.iter_mut().for_each(|v| self.json(v)),
+            serde_json::Value::Object(map) => {
+                let keys_hit = map.keys().any(|k| self.text(k) != *k);
+                if keys_hit {
+                    *map = std::mem::take(map).into_iter().map(|(k, v)| (self.text(&k), v)).collect();
+                }
+                map.values_mut().for_each(|v| self.json(v));
+            }
+            _ => {}
+        }
+    }
+
     /// Starts redacting a stream that arrives in chunks.
     pub fn stream(&self) -> RedactStream {
         RedactStream { redactor: self.clone(), carry: Vec::new() }

@@ -1,1 +1,25 @@
-//! placeholder
+//! The memory: a run's journal, its artifacts, and the folder of all runs.
+//!
+//! # Theory of operation
+//!
+//! A run is a folder. Its `journal.jsonl` is the truth: one line an event with the effects that it caused, each line
+//! carrying the digest of the one before, each synced before anything it asks for is done. Everything else in the
+//! folder is an artifact named by the last `sealed` line, or is derived (`run.json`) and can be rebuilt.
+//!
+//! A process that works on a run holds a lock on its journal. A journal that ends in the middle of a line was cut
+//! short by a crash: the torn end is cut off and named. Damage anywhere else is an error of that run alone; the
+//! listing names it and goes on.
+//!
+//! Everything written here passes the redactor first.
+
+mod artifacts;
+mod file;
+mod journal;
+mod run_dir;
+mod runs;
+
+pub use artifacts::{ArtifactError, digest_artifacts};
+pub use file::{FileError, read_bounded};
+pub use journal::{Journal, JournalError, JournalText, Torn, WriteError, is_live, read_journal};
+pub use run_dir::RunDir;
+pub use runs::{DamagedRun, Listing, ResolveError, Runs, RunsError};

@@ -1,0 +1,144 @@
+//! One run's folder.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use triphammer_model::{Attempt, Redactor, RunId, RunSummary};
+
+use crate::file::{FileError, read_bounded, write_whole};
+
+/// Larger artifacts are not read into memory as a whole.
+const LARGEST: u64 = 256 << 20;
+
+/// A run's folder and the redactor that everything written to it passes.
+#[derive(Clone, Debug)]
+pub struct RunDir {
+    path: PathBuf,
+    id: RunId,
+    redactor: Redactor,
+}
+
+impl RunDir {
+    /// The folder of run `id` at `path`.
+    pub fn new(path: PathBuf, id: RunId, redactor: Redactor) -> Self {
+        Self { path, id, redactor }
+    }
+
+    /// The run.
+    pub const fn id(&self) -> &RunId {
+        &self.id
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> PathBuf {
+        self.path.join("journal.jsonl")
+    }
+
+    /// An attempt's folder.
+    pub fn attempt(&self, attempt: Attempt) -> PathBuf {
+        self.path.join("attempts").join(attempt.dir_name())
+    }
+
+    /// Files that live only as long as a process works on the run: pid files, scratch. Never sealed.
+    pub fn live(&self) -> PathBuf {
+        self.path.join("live")
+    }
+
+    /// Makes a folder below the run directory.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub fn make(&self, folder: &Path) -> Result<(), FileError> {
+        std::fs::create_dir_all(folder).map_err(|e| FileError::new("making folder", folder, e))
+    }
+
+    /// Writes an artifact whole, redacted; its folder is made when missing.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub fn write(&self, relative: impl AsRef<Path>, bytes: &[u8]) -> Result<(), FileError> {
+        if self.redactor.is_empty() {
+            self.put(relative.as_ref(), bytes)
+        } else {
+            self.put(relative.as_ref(), &self.redactor.bytes(bytes))
+        }
+    }
+
+    fn put(&self, relative: &Path, bytes: &[u8]) -> Result<(), FileError> {
+        let path = self.path.join(relative);
+        match write_whole(&path, bytes) {
+            Err(error) if error.source.kind() == std::io::ErrorKind::NotFound => {
+                if let Some(parent) = path.parent() {
+                    self.make(parent)?;
+                }
+                write_whole(&path, bytes)
+            }
+            other => other,
+        }
+    }
+
+    /// Writes an artifact as indented JSON.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub fn write_json(
+        &self,
+        relative: impl AsRef<Path>,
+        value: &impl serde::Serialize,
+    ) -> Result<(), FileError> {
+        let failed = |e| FileError::new("encoding", relative.as_ref(), std::io::Error::other(e));
+        let mut bytes = if self.redactor.is_empty() {
+            serde_json::to_vec_pretty(value).map_err(failed)?
+        } else {
+            let mut value = serde_json::to_value(value).map_err(failed)?;
+            self.redactor.json(&mut value);
+            serde_json::to_vec_pretty(&value).map_err(failed)?
+        };
+        bytes.push(b'\n');
+        self.put(relative.as_ref(), &bytes)
+    }
+
+    /// Reads an artifact.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub fn read(&self, relative: impl AsRef<Path>) -> Result<Vec<u8>, FileError> {
+        read_bounded(&self.path.join(relative), LARGEST)
+    }
+
+    /// Reads a JSON artifact.
+    ///
+    /// # Errors
+    /// [`FileError`], also when it does not parse.
+    pub fn read_json<T: serde::de::DeserializeOwned>(
+        &self,
+        relative: impl AsRef<Path>,
+    ) -> Result<T, FileError> {
+        let path = self.path.join(relative);
+        let bytes = read_bounded(&path, LARGEST)?;
+        serde_json::from_slice(&bytes).map_err(|e| {
+            FileError::new("parsing", &path, std::io::Error::new(std::io::ErrorKind::InvalidData, e))
+        })
+    }
+
+    /// Writes `run.json`.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub fn write_summary(&self, summary: &RunSummary) -> Result<(), FileError> {
+        self.write_json("run.json", summary)
+    }
+
+    /// Any JSON artifact as a value, for showing.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub fn read_value(&self, relative: impl AsRef<Path>) -> Result<Value, FileError> {
+        self.read_json(relative)
+    }
+}

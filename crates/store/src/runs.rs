@@ -1,0 +1,189 @@
+//! The folder of all runs of a home.
+
+use std::path::{Path, PathBuf};
+
+use triphammer_model::{Redactor, RunId, RunSummary};
+
+use crate::file::{FileError, write_whole};
+use crate::journal::{JournalError, is_live, read_journal};
+use crate::run_dir::RunDir;
+
+/// `runs/` of a home.
+#[derive(Clone, Debug)]
+pub struct Runs(PathBuf);
+
+/// A run that cannot be read; it disturbs no other.
+#[derive(Debug)]
+pub struct DamagedRun {
+    /// Its folder's name.
+    pub run: RunId,
+    /// What is wrong.
+    pub error: JournalError,
+}
+
+/// All runs, oldest first.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// Those that can be read, with whether a process works on them now.
+    pub runs: Vec<(RunSummary, bool)>,
+    /// Those that cannot.
+    pub damaged: Vec<DamagedRun>,
+}
+
+/// The folder of runs could not be used.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct RunsError(#[from] pub FileError);
+
+/// No single run goes by that name.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// There is none.
+    #[error("no run in `{}` begins with `{wanted}`; `triphammer runs` lists them", runs.display())]
+    Unknown {
+        /// The name.
+        wanted: String,
+        /// Where it was looked for.
+        runs: PathBuf,
+    },
+    /// There is none at all.
+    #[error("there is no run in `{}` yet; `triphammer run <spec>` makes one", runs.display())]
+    None {
+        /// Where it was looked for.
+        runs: PathBuf,
+    },
+    /// There are several.
+    #[error("`{wanted}` names {} runs ({}); write more of the id", matches.len(), first_few(matches))]
+    Ambiguous {
+        /// The name.
+        wanted: String,
+        /// The runs.
+        matches: Vec<RunId>,
+    },
+    /// The folder cannot be listed.
+    #[error(transparent)]
+    Runs(#[from] RunsError),
+}
+
+fn first_few(runs: &[RunId]) -> String {
+    let mut names: Vec<&str> = runs.iter().take(3).map(RunId::as_str).collect();
+    if runs.len() > 3 {
+        names.push("...");
+    }
+    names.join(", ")
+}
+
+impl Runs {
+    /// The folder at `path`; it need not exist yet.
+    pub fn new(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Makes the folder, with the files that keep git and search tools out of it.
+    ///
+    /// # Errors
+    /// [`RunsError`].
+    pub fn prepare(&self) -> Result<(), RunsError> {
+        std::fs::create_dir_all(&self.0).map_err(|e| FileError::new("making folder", &self.0, e))?;
+        for (name, text) in [(".gitignore", "*\n!golden/\n!golden/**\n"), (".ignore", "*\n")] {
+            let path = self.0.join(name);
+            if !path.exists() {
+                write_whole(&path, text.as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the folder of a new run.
+    ///
+    /// # Errors
+    /// [`RunsError`], also when it exists already.
+    pub fn create(&self, id: &RunId, redactor: Redactor) -> Result<RunDir, RunsError> {
+        let path = self.0.join(id.as_str());
+        std::fs::create_dir(&path).map_err(|e| FileError::new("making folder", &path, e))?;
+        Ok(RunDir::new(path, id.clone(), redactor))
+    }
+
+    /// The folder of an existing run.
+    pub fn open(&self, id: &RunId, redactor: Redactor) -> RunDir {
+        RunDir::new(self.0.join(id.as_str()), id.clone(), redactor)
+    }
+
+    /// Ids of all runs, oldest first.
+    ///
+    /// # Errors
+    /// [`RunsError`] when the folder cannot be listed; a missing folder holds no run.
+    pub fn ids(&self) -> Result<Vec<RunId>, RunsError> {
+        let failed = |e| FileError::new("listing", &self.0, e);
+        let entries = match std::fs::read_dir(&self.0) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(failed)?,
+        };
+        let mut ids = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(failed)?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let is_run = !name.starts_with('.') && name != "golden";
+            if is_run && entry.file_type().map_err(failed)?.is_dir() {
+                ids.push(RunId::new(name));
+            }
+        }
+        ids.sort();
+        Ok(ids)
+    }
+
+    /// Finds the one run that `wanted` names: a unique prefix of its id, or `latest`.
+    ///
+    /// # Errors
+    /// [`ResolveError`].
+    pub fn resolve(&self, wanted: &str) -> Result<RunId, ResolveError> {
+        let ids = self.ids()?;
+        if ids.is_empty() {
+            return Err(ResolveError::None { runs: self.0.clone() });
+        }
+        if wanted == "latest" {
+            return ids.last().cloned().ok_or_else(|| ResolveError::None { runs: self.0.clone() });
+        }
+        if let Some(exact) = ids.iter().find(|id| id.as_str() == wanted) {
+            return Ok(exact.clone());
+        }
+        let mut matches: Vec<RunId> =
+            ids.into_iter().filter(|id| !wanted.is_empty() && id.as_str().starts_with(wanted)).collect();
+        match matches.len() {
+            0 => Err(ResolveError::Unknown { wanted: wanted.to_owned(), runs: self.0.clone() }),
+            1 => Ok(matches.remove(0)),
+            _ => Err(ResolveError::Ambiguous { wanted: wanted.to_owned(), matches }),
+        }
+    }
+
+    /// All runs with their summaries, from their journals.
+    ///
+    /// # Errors
+    /// [`RunsError`] when the folder cannot be listed; a damaged run is in the listing.
+    pub fn list(&self) -> Result<Listing, RunsError> {
+        let mut listing = Listing::default();
+        for id in self.ids()? {
+            let path = self.0.join(id.as_str()).join("journal.jsonl");
+            match read_journal(&path) {
+                Ok(text) => match RunSummary::fold(&text.lines) {
+                    Some(summary) => listing.runs.push((summary, is_live(&path))),
+                    None => listing.damaged.push(DamagedRun {
+                        run: id,
+                        error: JournalError::Damaged {
+                            path,
+                            line: 1,
+                            why: "the first event is no `started`".to_owned(),
+                        },
+                    }),
+                },
+                Err(error) => listing.damaged.push(DamagedRun { run: id, error }),
+            }
+        }
+        Ok(listing)
+    }
+}
