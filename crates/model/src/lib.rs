@@ -31,6 +31,7 @@ pub mod redact;
 pub mod report;
 pub mod span;
 pub mod spec;
+mod suggest;
 pub mod summary;
 
 pub use agent::{Agent, AgentError, Performance, Task};

@@ -89,6 +89,10 @@ pub struct Bounds {
     /// Directories of the infrastructure zone, not part of the deliverable.
     #[serde(default)]
     pub infrastructure: Vec<WorkPath>,
+    /// How many directories of the infrastructure zone there are; larger than `infrastructure` when that list
+    /// was cut.
+    #[serde(default)]
+    pub infrastructure_count: u64,
     /// Places that could not be read: path to the error.
     #[serde(default)]
     pub unreadable: BTreeMap<WorkPath, String>,
@@ -98,6 +102,9 @@ pub struct Bounds {
     /// FIFOs, sockets and devices: seen by name and kind, their content is not observed.
     #[serde(default)]
     pub special: Vec<WorkPath>,
+    /// How many of them there are; larger than `special` when that list was cut.
+    #[serde(default)]
+    pub special_count: u64,
     /// Plain-language notes, such as a file system whose timestamps cannot be trusted.
     #[serde(default)]
     pub notes: Vec<String>,

@@ -1,10 +1,41 @@
 //! The spec: what to build and how "done" is judged.
+//!
+//! Its file is Markdown below flat frontmatter. Decisions that the format leaves open:
+//!
+//! - A heading begins at the start of its line. A goal's line that begins with `#` or `<!--` is written with a
+//!   backslash before it; the backslash is not part of the goal.
+//! - A comment begins with `<!--` at the start of a line and ends at the next `-->`; it is read over, and lost in
+//!   printing. Anywhere else `<!--` is text.
+//! - A bullet goes on over deeper indented lines. In a list of texts the lines are joined by a space, and an
+//!   unindented line right below goes on too. In a list of commands they are lines of the command, their shared
+//!   indentation taken away; after `- name: |` the command begins on the next line.
+
+mod body;
+mod fault;
+mod front;
+mod parse;
+mod print;
+mod status;
+mod template;
+#[cfg(test)]
+mod tests;
+mod text;
+mod value;
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::AgentName;
 use crate::money::MicroUsd;
 use crate::span::Span;
+
+pub use fault::{SpecError, SpecErrors, SpecFault};
+pub(crate) use front::glob_trouble;
+pub use status::{SetStatusError, set_status};
+pub use template::template;
+pub(crate) use text::is_name;
+
+/// How many attempts a run may have at most.
+pub const MAX_ATTEMPTS: u32 = 50;
 
 /// Whether a spec is consent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,9 +72,10 @@ pub enum Allowance {
 /// A named shell command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// Its name, unique in the spec: lower-case letters, digits, `-` and `_`.
+    /// Its name, unique in the spec, keep-greens included: ASCII letters, digits, `-` and `_`. Its gate is called
+    /// `accept-<name>`.
     pub name: String,
-    /// The shell command; exit 0 is green.
+    /// The shell command, of one line or several; exit 0 is green.
     pub command: String,
 }
 
@@ -97,10 +129,16 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// A trivial locked spec whose goal is `text`. An empty text gives an empty goal, which the caller must
+    /// refuse, as [`Spec::parse`] does.
+    pub fn for_task(task: &str) -> Self {
+        Self { status: Status::Locked, goal: text::paragraphs(task), ..Self::default() }
+    }
+
     /// The goal line: the goal's first sentence, up to a full stop before white space or the end of the line.
     pub fn goal_line(&self) -> &str {
         let first = self.goal.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or("");
-        let end = first.find(". ").map_or(first.len(), |i| i + 1);
-        &first[..end]
+        let stop = first.match_indices('.').find(|(i, _)| first[i + 1..].starts_with(char::is_whitespace));
+        stop.map_or(first, |(i, _)| &first[..=i])
     }
 }
