@@ -21,6 +21,9 @@ struct Inner {
 impl Redactor {
     /// A redactor for secrets given as name and value. Values shorter than [`SHORTEST`] bytes are left out; a
     /// value's JSON-escaped form is redacted too.
+    ///
+    /// # Panics
+    /// Only if the values together are too large for an automaton (gigabytes), which no environment holds.
     pub fn new(secrets: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
         let mut values: Vec<(Vec<u8>, String)> = Vec::new();
         for (name, value) in secrets {
@@ -31,7 +34,7 @@ impl Redactor {
             if let Ok(text) = std::str::from_utf8(&trimmed)
                 && let Ok(json) = serde_json::to_string(text)
             {
-                let inner = json[1..json.len() - 1].as_bytes().to_vec();
+                let inner = json.as_bytes()[1..json.len() - 1].to_vec();
                 if inner != trimmed {
                     values.push((inner, name.clone()));
                 }

@@ -238,7 +238,7 @@ impl Report {
 
     /// The facts that the machine decides from.
     pub fn facts(&self) -> ReportFacts {
-        let count = |word| self.verdicts.iter().filter(|v| v.word() == word).count() as u32;
+        let count = |word| self.verdicts.iter().map(|v| u32::from(v.word() == word)).sum();
         ReportFacts {
             ok: self.ok,
             identity: self.identity.clone(),

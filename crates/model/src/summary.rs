@@ -151,7 +151,7 @@ impl RunSummary {
             summary.take_effects(&line.effects);
         }
         summary.spent.active_ms = earlier_ms + segment_ms;
-        summary.attempts = summary.history.iter().filter(|a| a.charged).count() as u32;
+        summary.attempts = summary.history.iter().map(|a| u32::from(a.charged)).sum();
         Some(summary)
     }
 
@@ -185,7 +185,7 @@ impl RunSummary {
                     a.agent = agent.clone();
                     a.tries = *try_no;
                     a.wait = Some(facts.wait);
-                    a.fault = facts.fault.clone();
+                    a.fault.clone_from(&facts.fault);
                 }
             }
             Event::Observed { attempt, movement, tree, offences, .. } => {
