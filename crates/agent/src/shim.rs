@@ -1,0 +1,307 @@
+//! The shim: a small process between the supervisor and the program, which outlives neither.
+//!
+//! It is our own binary under a hidden name. Its standard input is one end of a socket pair whose other end only
+//! the supervisor holds; when that closes, because the supervisor ended in whatever way, everything below the shim
+//! is killed. As subreaper it inherits every orphan below it, so that a daemon that forked twice and left its session
+//! is still found.
+//!
+//! Frames to the supervisor are nine bytes: a tag and two numbers. Commands from it are single bytes.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::WaitOptions;
+
+use crate::process_tree::{self, Children, KILL_LIMIT};
+
+/// The hidden subcommand under which the binary is a shim.
+pub const COMMAND: &str = "__shim";
+
+/// Bytes in a frame.
+pub(crate) const FRAME: usize = 9;
+
+/// What the supervisor tells the shim.
+pub(crate) mod command {
+    /// Start the program: the pid file is written.
+    pub(crate) const GO: u8 = b'G';
+    /// Ask everything to end.
+    pub(crate) const TERM: u8 = b'T';
+    /// Kill everything.
+    pub(crate) const KILL: u8 = b'K';
+}
+
+/// What the shim tells the supervisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Frame {
+    /// The program runs, with this process id.
+    Started(i32),
+    /// The program could not be executed, with this error number (0 when there is none).
+    ExecFailed(i32),
+    /// Standard input could not be opened, with this error number.
+    StdinFailed(i32),
+    /// The program ended, with this raw wait status.
+    Ended(i32),
+    /// Nothing below the shim lives, but for `survivors`; `killed` had to be.
+    Done {
+        /// How many were killed.
+        killed: i32,
+        /// How many could not be.
+        survivors: i32,
+    },
+}
+
+impl Frame {
+    pub(crate) fn encode(self) -> [u8; FRAME] {
+        let (tag, a, b) = match self {
+            Self::Started(pid) => (b'S', pid, 0),
+            Self::ExecFailed(errno) => (b'E', errno, 0),
+            Self::StdinFailed(errno) => (b'I', errno, 0),
+            Self::Ended(raw) => (b'L', raw, 0),
+            Self::Done { killed, survivors } => (b'D', killed, survivors),
+        };
+        let mut out = [0; FRAME];
+        out[0] = tag;
+        out[1..5].copy_from_slice(&a.to_le_bytes());
+        out[5..9].copy_from_slice(&b.to_le_bytes());
+        out
+    }
+
+    pub(crate) fn decode(bytes: [u8; FRAME]) -> Option<Self> {
+        let [tag, a0, a1, a2, a3, b0, b1, b2, b3] = bytes;
+        let a = i32::from_le_bytes([a0, a1, a2, a3]);
+        let b = i32::from_le_bytes([b0, b1, b2, b3]);
+        Some(match tag {
+            b'S' => Self::Started(a),
+            b'E' => Self::ExecFailed(a),
+            b'I' => Self::StdinFailed(a),
+            b'L' => Self::Ended(a),
+            b'D' => Self::Done { killed: a, survivors: b },
+            _ => return None,
+        })
+    }
+}
+
+/// What the supervisor asked for on the command line.
+struct Request {
+    dir: PathBuf,
+    stdin: Option<PathBuf>,
+    program: OsString,
+    args: Vec<OsString>,
+}
+
+impl Request {
+    fn read(mut args: impl Iterator<Item = OsString>) -> Option<Self> {
+        let (mut dir, mut stdin) = (None, None);
+        loop {
+            let arg = args.next()?;
+            if arg == "--dir" {
+                dir = Some(args.next()?.into());
+            } else if arg == "--stdin" {
+                stdin = Some(args.next()?.into());
+            } else if arg == "--" {
+                break;
+            } else {
+                return None;
+            }
+        }
+        Some(Self { dir: dir?, stdin, program: args.next()?, args: args.collect() })
+    }
+}
+
+/// Runs the shim; `args` is what follows [`COMMAND`] on the command line. Returns when nothing below it lives.
+pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let Some(request) = Request::read(args) else { return ExitCode::from(2) };
+    match serve(&request) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Nobody reads a message of ours; the supervisor sees the channel close without a last word.
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn serve(request: &Request) -> io::Result<()> {
+    let mut control = UnixStream::from(rustix::stdio::stdin().try_clone_to_owned()?);
+    // Out of the terminal's reach: an interrupt there is the supervisor's to pass on.
+    rustix::process::setsid()?;
+    crate::subreaper::become_subreaper()?;
+    // Whoever kills the product by its name should not hit the shim too.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::set_name(c"th-shim");
+    let children = watch_signals()?;
+
+    let mut go = [0];
+    // Closed, or told to end before the start: nothing to do.
+    if !matches!(control.read(&mut go), Ok(1)) || go[0] != command::GO {
+        return Ok(());
+    }
+    let stdin = match open_stdin(request) {
+        Ok(file) => file,
+        Err(error) => return say(&mut control, Frame::StdinFailed(error.raw_os_error().unwrap_or(0))),
+    };
+    let spawned = Command::new(&request.program)
+        .args(&request.args)
+        .current_dir(&request.dir)
+        .stdin(Stdio::from(stdin))
+        .process_group(0)
+        .spawn();
+    let leader = match spawned {
+        Ok(child) => i32::try_from(child.id()).unwrap_or(0),
+        Err(error) => return say(&mut control, Frame::ExecFailed(error.raw_os_error().unwrap_or(0))),
+    };
+    // Else the pipes would not close before the shim does.
+    let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    // An error here means that the supervisor is gone, which the loop sees.
+    let _ = say(&mut control, Frame::Started(leader));
+    let mut reaper = Reaper { leader, status: None };
+    attend(&mut control, &children, &mut reaper);
+    end(&mut control, &mut reaper);
+    Ok(())
+}
+
+/// Waits until the leader has ended or everything is to be killed.
+fn attend(control: &mut UnixStream, children: &UnixStream, reaper: &mut Reaper) {
+    let mut bytes = [0; 64];
+    loop {
+        if reaper.reap() == Children::None || reaper.status.is_some() {
+            return;
+        }
+        let mut fds = [PollFd::new(&*control, PollFlags::IN), PollFd::new(children, PollFlags::IN)];
+        match poll(&mut fds, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return,
+        }
+        let (spoken, died) = (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
+        if died {
+            let _ = rustix::io::read(children, &mut bytes);
+        }
+        if spoken {
+            match control.read(&mut bytes) {
+                Ok(0) => return,
+                Ok(n) if bytes[..n].contains(&command::KILL) => return,
+                Ok(n) if bytes[..n].contains(&command::TERM) => {
+                    process_tree::terminate(&below_us(&process_tree::all()));
+                }
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+/// Kills what is left and says so.
+fn end(control: &mut UnixStream, reaper: &mut Reaper) {
+    let mut told = false;
+    if let Some(raw) = reaper.status {
+        told = true;
+        let _ = say(control, Frame::Ended(raw));
+    }
+    let leader = reaper.leader;
+    let kills = process_tree::kill_all(below_us, || reaper.reap(), KILL_LIMIT);
+    if let Some(raw) = reaper.status
+        && !told
+    {
+        let _ = say(control, Frame::Ended(raw));
+    }
+    let killed = kills.killed.iter().filter(|(pid, _)| *pid != leader).count();
+    let _ = say(
+        control,
+        Frame::Done {
+            killed: i32::try_from(killed).unwrap_or(i32::MAX),
+            survivors: i32::try_from(kills.survivors.len()).unwrap_or(i32::MAX),
+        },
+    );
+}
+
+fn below_us(table: &[process_tree::Proc]) -> Vec<process_tree::Proc> {
+    process_tree::descendants(rustix::process::getpid().as_raw_nonzero().get(), table)
+}
+
+fn say(control: &mut UnixStream, frame: Frame) -> io::Result<()> {
+    control.write_all(&frame.encode())
+}
+
+/// A handler, not "ignore": what is ignored stays ignored in the program, a handler does not outlive exec.
+fn watch_signals() -> io::Result<UnixStream> {
+    use signal_hook::consts::{SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+    let (children, wake) = UnixStream::pair()?;
+    children.set_nonblocking(true)?;
+    signal_hook::low_level::pipe::register(SIGCHLD, wake)?;
+    let unread = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM] {
+        signal_hook::flag::register(signal, Arc::clone(&unread))?;
+    }
+    Ok(children)
+}
+
+fn open_stdin(request: &Request) -> io::Result<OwnedFd> {
+    let Some(path) = &request.stdin else {
+        return Ok(std::fs::File::open("/dev/null")?.into());
+    };
+    let file = crate::plain_file::open(path)?;
+    rustix::io::ioctl_fionbio(file.as_fd(), false)?;
+    Ok(file.into())
+}
+
+/// Collects the ended children and keeps the leader's status.
+struct Reaper {
+    leader: i32,
+    status: Option<i32>,
+}
+
+impl Reaper {
+    fn reap(&mut self) -> Children {
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => {
+                    if pid.as_raw_nonzero().get() == self.leader {
+                        self.status = Some(status.as_raw());
+                    }
+                }
+                Ok(None) => return Children::Some,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return Children::None,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_round_trip() {
+        for frame in [
+            Frame::Started(7),
+            Frame::ExecFailed(2),
+            Frame::StdinFailed(13),
+            Frame::Ended(0x7f00),
+            Frame::Done { killed: 3, survivors: 1 },
+        ] {
+            assert_eq!(Frame::decode(frame.encode()), Some(frame));
+        }
+        assert_eq!(Frame::decode([0; FRAME]), None);
+    }
+
+    #[test]
+    fn reads_its_command_line() {
+        let read = |args: &[&str]| Request::read(args.iter().map(OsString::from));
+        let request = read(&["--dir", "/w", "--stdin", "b", "--", "sh", "--", "-c"]).unwrap();
+        assert_eq!(request.program, "sh");
+        assert_eq!(request.args, ["--", "-c"]);
+        assert_eq!(request.stdin.unwrap().as_os_str(), "b");
+        for bad in [&[][..], &["--dir", "/w"], &["--", "sh"], &["--dir", "/w", "--"], &["--x", "--", "sh"]] {
+            assert!(read(bad).is_none());
+        }
+    }
+}
