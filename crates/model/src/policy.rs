@@ -74,6 +74,9 @@ pub struct Policy {
     pub infrastructure: InfrastructurePolicy,
 }
 
+/// Fewer than two equal reports prove nothing; more than a run may have attempts can never be reached.
+pub(crate) const PROOFS: std::ops::RangeInclusive<u32> = 2..=50;
+
 impl Policy {
     const fn default_proofs() -> u32 {
         3
@@ -112,6 +115,19 @@ pub enum FlakyPolicy {
     Review,
     /// Accept, and say so.
     Accept,
+}
+
+/// In which order gates run, and when the pipeline stops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PipelinePolicy {
+    /// All gates of a rank; the next rank only if all of them passed.
+    #[default]
+    Staged,
+    /// Stop at the first gate that does not pass.
+    FailFast,
+    /// All gates, whatever they say.
+    CollectAll,
 }
 
 /// What a run may spend. Durable: a resumed run has what it had left.

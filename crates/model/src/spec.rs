@@ -29,8 +29,10 @@ use crate::money::MicroUsd;
 use crate::span::Span;
 
 pub use fault::{SpecError, SpecErrors, SpecFault};
+pub(crate) use front::glob_trouble;
 pub use status::{SetStatusError, set_status};
 pub use template::template;
+pub(crate) use text::is_name;
 
 /// How many attempts a run may have at most.
 pub const MAX_ATTEMPTS: u32 = 50;
