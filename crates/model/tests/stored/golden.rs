@@ -51,7 +51,8 @@ fn an_older_versions_files_are_read() {
     words.sort_unstable();
     words.dedup();
     assert_eq!(words.len(), 17, "each event that version 1 knew: {words:?}");
-    let mut words: Vec<&str> = lines.iter().flat_map(|l| &l.effects).map(|e| e.word()).collect();
+    let mut words: Vec<&str> =
+        lines.iter().flat_map(|l| &l.effects).map(triphammer_model::Effect::word).collect();
     words.sort_unstable();
     words.dedup();
     assert_eq!(words.len(), 8, "each effect that version 1 knew: {words:?}");
