@@ -1,1 +1,42 @@
-//! placeholder
+//! The eyes of Triphammer: what a workspace holds, what moved in it, and how it is put back.
+//!
+//! # Theory of operation
+//!
+//! A [`Root`] is an opened folder; nothing below it is ever reached through a link. At a run's start its zones are
+//! fixed as a [`ZoneMap`]. [`Eyes`] take [`Look`]s: a [`Snapshot`] of names and stats, whose fresh timestamps are
+//! waited out, together with the content id of every entry, read only where a stat moved. Content goes into the
+//! [`Store`], a bare git repository of our own, and [`Eyes::keep`] makes a look a git tree there, with a
+//! [`Manifest`] of what git drops. [`moved`] compares two looks, `stand` holds claims against the world,
+//! `Protected` compares and puts back what must not change, [`restore`] makes a folder equal a tree, and
+//! `apply` merges a tree into a person's folder.
+//!
+//! What an agent can write is hostile: FIFOs are never opened, git never runs code of a repository, and what could
+//! not be seen is said in the bounds. A `Lease` keeps two runs off one folder; `isolate`
+//! gives a run a folder of its own.
+
+pub mod diff;
+pub mod fingerprint_file;
+pub mod git;
+pub mod look;
+pub mod movement;
+mod placing;
+pub mod restore;
+pub mod root;
+mod skip_set;
+pub mod snapshot;
+pub mod store_objects;
+mod tick;
+pub mod trees;
+mod walk;
+pub mod zones;
+
+pub use diff::{DiffError, TreeChange};
+pub use fingerprint_file::FingerprintError;
+pub use look::{DEFAULT_LIMIT, Eyes, Look, LookError};
+pub use movement::{moved, moved_infrastructure};
+pub use restore::{Onto, RestoreError, Restored, restore};
+pub use root::{Root, WorkspaceError};
+pub use snapshot::{Entry, EntryKind, Snapshot};
+pub use store_objects::{ObjectId, Store, StoreError};
+pub use trees::{Kept, Manifest, NotStored, TreeEntry};
+pub use zones::{CacheReason, Zone, ZoneConfig, ZoneMap};

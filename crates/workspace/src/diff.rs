@@ -1,0 +1,118 @@
+//! Differences between two trees of the store, told by the `git` command.
+
+use std::fs::File;
+use std::io;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use triphammer_model::{Change, TreeId, WorkPath};
+
+use crate::git::{complaint, output_within};
+use crate::root::work_path;
+use crate::store_objects::{Store, StoreError};
+
+/// How long git may think about a difference.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Two trees could not be compared.
+#[derive(Debug, thiserror::Error)]
+pub enum DiffError {
+    /// The `git` command could not be run.
+    #[error("git could not be run to compare trees ({0}): install git")]
+    Git(io::Error),
+    /// It failed.
+    #[error("git could not compare {a} and {b}: {said}")]
+    Failed {
+        /// One tree.
+        a: TreeId,
+        /// The other.
+        b: TreeId,
+        /// What git said.
+        said: String,
+    },
+    /// A tree's id is none.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A path that differs between two trees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeChange {
+    /// How.
+    pub change: Change,
+    /// The path.
+    pub path: WorkPath,
+    /// For an added path: the deleted path that git takes it for.
+    pub renamed_from: Option<WorkPath>,
+}
+
+impl Store {
+    /// The paths that differ from tree `a` to tree `b`, sorted.
+    ///
+    /// # Errors
+    /// [`DiffError`].
+    pub fn diff(&self, a: &TreeId, b: &TreeId) -> Result<Vec<TreeChange>, DiffError> {
+        let mut command = self.git();
+        command.args(["diff-tree", "-r", "-z", "-M", "--name-status", "--no-ext-diff"]);
+        let stdout = self.run(command, a, b)?;
+        let mut fields = stdout.split(|byte| *byte == 0);
+        let mut changes = Vec::new();
+        while let (Some(status), Some(path)) = (fields.next(), fields.next()) {
+            match status.first() {
+                Some(b'A') => changes.push(change(Change::Added, path, None)),
+                Some(b'D') => changes.push(change(Change::Deleted, path, None)),
+                Some(b'R') => {
+                    let to = fields.next().unwrap_or_default();
+                    changes.push(change(Change::Deleted, path, None));
+                    changes.push(change(Change::Added, to, Some(path)));
+                }
+                _ => changes.push(change(Change::Changed, path, None)),
+            }
+        }
+        changes.sort_by(|x, y| x.path.cmp(&y.path));
+        Ok(changes)
+    }
+
+    /// The difference from tree `a` to tree `b` as a patch that `git apply` takes.
+    ///
+    /// # Errors
+    /// [`DiffError`].
+    pub fn diff_patch(&self, a: &TreeId, b: &TreeId) -> Result<Vec<u8>, DiffError> {
+        self.run(self.patch_command(), a, b)
+    }
+
+    /// Writes the difference from tree `a` to tree `b` into `out` without holding it in memory.
+    ///
+    /// # Errors
+    /// [`DiffError`].
+    pub fn diff_patch_to(&self, a: &TreeId, b: &TreeId, out: File) -> Result<(), DiffError> {
+        let (x, y) = (self.tree_id(a)?, self.tree_id(b)?);
+        let mut command = self.patch_command();
+        command.arg(x.to_string()).arg(y.to_string()).arg("--");
+        let output = command.stdout(Stdio::from(out)).output().map_err(DiffError::Git)?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(DiffError::Failed { a: a.clone(), b: b.clone(), said: complaint(&output) })
+    }
+
+    fn patch_command(&self) -> Command {
+        let mut command = self.git();
+        command.args(["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--binary", "-M"]);
+        command
+    }
+
+    fn run(&self, mut command: Command, a: &TreeId, b: &TreeId) -> Result<Vec<u8>, DiffError> {
+        let (x, y) = (self.tree_id(a)?, self.tree_id(b)?);
+        command.arg(x.to_string()).arg(y.to_string()).arg("--");
+        let output = output_within(command, PATIENCE).map_err(DiffError::Git)?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        Err(DiffError::Failed { a: a.clone(), b: b.clone(), said: complaint(&output) })
+    }
+}
+
+fn change(change: Change, path: &[u8], from: Option<&[u8]>) -> TreeChange {
+    TreeChange { change, path: work_path(path), renamed_from: from.map(work_path) }
+}

@@ -1,0 +1,258 @@
+//! The `git` command, run so that nothing in a repository can make it run code, and so that it always ends.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// How long a question to git may take. A hostile repository can make git wait for ever, on a FIFO for instance.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// `git` with an environment and options under which a repository's own configuration runs no code: no hooks, no
+/// file system monitor, no filters of the user's, no fetching, no prompts. What a caller runs on a repository that
+/// an agent could write must add `--no-ext-diff --no-textconv` where it diffs.
+pub fn git() -> Command {
+    let mut command = Command::new("git");
+    for (name, _) in std::env::vars_os() {
+        if name.as_bytes().starts_with(b"GIT_") {
+            command.env_remove(name);
+        }
+    }
+    command
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_ATTR_NOSYSTEM", "1")
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("GIT_NO_LAZY_FETCH", "1")
+        .env("GIT_NO_REPLACE_OBJECTS", "1")
+        .env("GIT_ASKPASS", "true")
+        .env("GIT_EDITOR", "true")
+        .env("LC_ALL", "C")
+        .arg("--no-pager")
+        .args(["-c", "core.fsmonitor=false"])
+        .args(["-c", "core.hooksPath=/dev/null"])
+        .args(["-c", "core.attributesFile=/dev/null"])
+        .args(["-c", "core.untrackedCache=false"])
+        .args(["-c", "safe.directory=*"])
+        .args(["-c", "protocol.allow=never"])
+        .args(["-c", "protocol.file.allow=always"])
+        .args(["-c", "gc.auto=0"])
+        .args(["-c", "maintenance.auto=false"])
+        .stdin(Stdio::null());
+    command
+}
+
+/// `git` in the folder `dir`, see [`git`].
+pub(crate) fn git_in(dir: &Path) -> Command {
+    let mut command = git();
+    command.arg("-C").arg(dir);
+    command
+}
+
+/// Runs `command` to its end and takes what it prints; kills it when it takes longer than `patience`.
+pub(crate) fn output_within(mut command: Command, patience: Duration) -> io::Result<Output> {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let stdout = drain(child.stdout.take());
+    let stderr = drain(child.stderr.take());
+    match stdout.recv_timeout(patience) {
+        Ok(stdout) => {
+            let stdout = stdout?;
+            let stderr = stderr.recv_timeout(patience).unwrap_or_else(|_| Ok(Vec::new()))?;
+            Ok(Output { status: child.wait()?, stdout, stderr })
+        }
+        Err(_) => {
+            child.kill()?;
+            child.wait()?;
+            Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("git gave no answer in {} s", patience.as_secs()),
+            ))
+        }
+    }
+}
+
+fn drain(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<io::Result<Vec<u8>>> {
+    let (send, receive) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut all = Vec::new();
+        let read = stream.map_or(Ok(0), |mut s| s.read_to_end(&mut all)).map(|_| all);
+        // Nobody listens any more when the command was given up.
+        let _ = send.send(read);
+    });
+    receive
+}
+
+/// The first line of what a command said on stderr, for a message.
+pub(crate) fn complaint(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let line = text.lines().rev().find(|l| l.starts_with("fatal:") || l.starts_with("error:"));
+    line.or_else(|| text.lines().next()).unwrap_or("it said nothing").to_owned()
+}
+
+/// Answers whether git ignores a path, from one git process that is started at the first question.
+pub(crate) struct IgnoreAsker {
+    root: OsString,
+    child: Option<(Child, ChildStdin, mpsc::Receiver<Option<Vec<u8>>>)>,
+    deaths: u32,
+}
+
+/// A path that git refuses to judge ends the process; a tree full of them must not cost a process each.
+const MAX_DEATHS: u32 = 8;
+
+impl IgnoreAsker {
+    pub(crate) fn new(root: &Path) -> Self {
+        Self { root: root.as_os_str().to_owned(), child: None, deaths: 0 }
+    }
+
+    /// Whether the ignore rules as they are now exclude `path`. Without git, or outside a repository: no.
+    pub(crate) fn is_ignored(&mut self, path: &[u8]) -> bool {
+        if self.deaths >= MAX_DEATHS {
+            return false;
+        }
+        let answer = self.ask(path);
+        if answer.is_none() {
+            self.end();
+            self.deaths += 1;
+        }
+        answer.unwrap_or(false)
+    }
+
+    fn ask(&mut self, path: &[u8]) -> Option<bool> {
+        if self.child.is_none() {
+            let mut command = git_in(Path::new(&self.root));
+            command.args(["check-ignore", "--no-index", "--stdin", "-z", "--verbose", "--non-matching"]);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+            let mut child = command.spawn().ok()?;
+            let (stdin, stdout) = (child.stdin.take()?, child.stdout.take()?);
+            self.child = Some((child, stdin, fields(stdout)));
+        }
+        let (_, stdin, fields) = self.child.as_mut()?;
+        stdin.write_all(path).and_then(|()| stdin.write_all(b"\0")).and_then(|()| stdin.flush()).ok()?;
+        // Four fields an answer: source, line, pattern, path.
+        let next = || fields.recv_timeout(Duration::from_secs(5)).ok().flatten();
+        let (_source, _line, pattern, _path) = (next()?, next()?, next()?, next()?);
+        Some(!pattern.is_empty() && !pattern.starts_with(b"!"))
+    }
+
+    fn end(&mut self) {
+        if let Some((mut child, stdin, _)) = self.child.take() {
+            drop(stdin);
+            // It is dead already, or dies now; either way it is reaped.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Drop for IgnoreAsker {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn fields(stdout: ChildStdout) -> mpsc::Receiver<Option<Vec<u8>>> {
+    let (send, receive) = mpsc::channel();
+    std::thread::spawn(move || {
+        for field in BufReader::new(stdout).split(0) {
+            if send.send(field.ok()).is_err() {
+                return;
+            }
+        }
+        let _ = send.send(None);
+    });
+    receive
+}
+
+/// The directories below `root` that hold files which its git tracks, each with all those above it; empty outside
+/// a repository and without git. The second value says what went wrong where something did.
+pub(crate) fn tracked_directories(root: &Path) -> (std::collections::BTreeSet<Vec<u8>>, Option<String>) {
+    let mut tracked = std::collections::BTreeSet::new();
+    let mut command = git_in(root);
+    command.args(["ls-files", "-z"]);
+    let output = match output_within(command, PATIENCE) {
+        Ok(output) => output,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return (
+                tracked,
+                Some("git is not installed: tracked hidden directories are not known".to_owned()),
+            );
+        }
+        Err(error) => return (tracked, Some(format!("git could not list the tracked files: {error}"))),
+    };
+    for path in output.stdout.split(|b| *b == 0) {
+        let (mut dir, _) = crate::root::split(path);
+        while !dir.is_empty() && !tracked.contains(dir) {
+            tracked.insert(dir.to_vec());
+            dir = crate::root::split(dir).0;
+        }
+    }
+    let note = (!output.status.success() && is_repository(root))
+        .then(|| format!("git could not list the tracked files: {}", complaint(&output)));
+    (tracked, note)
+}
+
+/// Whether `path` or a folder above it holds a `.git`.
+pub(crate) fn is_repository(path: &Path) -> bool {
+    path.ancestors().any(|dir| std::fs::symlink_metadata(dir.join(".git")).is_ok())
+}
+
+/// Bytes as an argument.
+pub(crate) fn arg(bytes: &[u8]) -> &OsStr {
+    OsStr::from_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(dir: &Path, args: &[&str]) {
+        let status = git_in(dir).args(args).stdout(Stdio::null()).status().unwrap();
+        assert!(status.success(), "{args:?}");
+    }
+
+    #[test]
+    fn knows_what_is_ignored() {
+        let dir = tempfile::tempdir().unwrap();
+        run(dir.path(), &["init", "-q"]);
+        std::fs::write(dir.path().join(".gitignore"), "made/\n*.tmp/\n!kept.tmp/\n").unwrap();
+        for d in ["made", "a.tmp", "kept.tmp", "src"] {
+            std::fs::create_dir(dir.path().join(d)).unwrap();
+        }
+        let mut asker = IgnoreAsker::new(dir.path());
+        for (path, expected) in
+            [("made", true), ("a.tmp", true), ("kept.tmp", false), ("src", false), ("made/x", true)]
+        {
+            assert_eq!(asker.is_ignored(path.as_bytes()), expected, "{path}");
+        }
+        let none = tempfile::tempdir().unwrap();
+        assert!(!IgnoreAsker::new(none.path()).is_ignored(b"made"));
+    }
+
+    #[test]
+    fn repository_configuration_runs_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        run(dir.path(), &["init", "-q"]);
+        let trap = dir.path().join("trap");
+        let script = format!("touch {}", trap.display());
+        run(dir.path(), &["config", "core.fsmonitor", &script]);
+        std::fs::create_dir(dir.path().join(".x")).unwrap();
+        std::fs::write(dir.path().join(".x/f"), "").unwrap();
+        run(dir.path(), &["add", "-f", ".x/f"]);
+        let (tracked, note) = tracked_directories(dir.path());
+        assert_eq!((tracked.into_iter().collect::<Vec<_>>(), note), (vec![b".x".to_vec()], None));
+        assert!(!trap.exists());
+    }
+
+    #[test]
+    fn a_command_that_never_ends_is_ended() {
+        let mut command = Command::new("sleep");
+        command.arg("1000");
+        let error = output_within(command, Duration::from_millis(50)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+}

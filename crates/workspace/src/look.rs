@@ -1,0 +1,339 @@
+//! A look: a snapshot together with the content of every entry. Content is read only where stats moved since the
+//! last look, and goes into the store as it is read.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use triphammer_model::{Bounds, RunId, WorkPath};
+
+use crate::root::{Root, work_path};
+use crate::snapshot::{Entry, EntryKind, Pair, Snapshot, pairs, same_facts};
+use crate::store_objects::{ObjectId, ObjectKind, PutError, Store, StoreError, hash_file};
+use crate::trees::{Kept, keep};
+use crate::walk::{Facts, SHOWN};
+use crate::zones::{BadSkip, ZoneMap};
+
+/// The size above which a file is recorded by hash and size and its content is not stored.
+pub const DEFAULT_LIMIT: u64 = 64 << 20;
+
+/// The workspace could not be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum LookError {
+    /// The folder itself cannot be listed.
+    #[error("workspace `{}` could not be listed: {what}; give yourself read permission on it", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        what: String,
+    },
+    /// The system ran out of something.
+    #[error("workspace `{}` could not be looked at ({source}): raise the limit on open files or free memory", path.display())]
+    System {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A configured skip is no glob.
+    #[error(transparent)]
+    Skip(#[from] BadSkip),
+    /// Content could not be stored.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What is known of an entry's content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// It is in the store: a file's bytes or a link's target.
+    Stored(ObjectId),
+    /// It is hashed, but too large for the store.
+    Large(ObjectId),
+    /// A special file has none.
+    Nothing,
+    /// It could not be read.
+    Unknown,
+}
+
+impl Held {
+    pub(crate) fn id(self) -> Option<ObjectId> {
+        match self {
+            Self::Stored(id) | Self::Large(id) => Some(id),
+            Self::Nothing | Self::Unknown => None,
+        }
+    }
+}
+
+/// What the deliverable looked like, and what it held. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Look {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    snapshot: Snapshot,
+    held: Vec<Held>,
+    bounds: Bounds,
+}
+
+impl Look {
+    pub(crate) fn new(snapshot: Snapshot, held: Vec<Held>, bounds: Bounds) -> Self {
+        Self { inner: Arc::new(Inner { snapshot, held, bounds }) }
+    }
+
+    /// The names and stats.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.inner.snapshot
+    }
+
+    /// What was not looked at, or could not be read.
+    pub fn bounds(&self) -> &Bounds {
+        &self.inner.bounds
+    }
+
+    /// Whether the deliverable holds no file at all.
+    pub fn is_empty(&self) -> bool {
+        self.inner.snapshot.is_empty()
+    }
+
+    /// How long fresh timestamps were waited out.
+    pub fn waited(&self) -> Duration {
+        self.inner.snapshot.waited()
+    }
+
+    pub(crate) fn held(&self, index: usize) -> Held {
+        self.inner.held[index]
+    }
+
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (Entry<'_>, Held)> {
+        self.inner.snapshot.iter().zip(self.inner.held.iter().copied())
+    }
+
+    pub(crate) fn find(&self, path: &[u8]) -> Option<(Entry<'_>, Held)> {
+        let index = self.inner.snapshot.position(path)?;
+        Some((self.inner.snapshot.at(index), self.inner.held[index]))
+    }
+}
+
+/// The eyes on one workspace: where, which zones, and the store that content goes into. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Eyes {
+    root: Root,
+    zones: Arc<ZoneMap>,
+    store: Store,
+    limit: u64,
+}
+
+impl Eyes {
+    /// Eyes on the workspace `root` with its `zones` as captured at the run's start.
+    pub fn new(root: Root, zones: ZoneMap, store: Store) -> Self {
+        Self { root, zones: Arc::new(zones), store, limit: DEFAULT_LIMIT }
+    }
+
+    /// Files above `limit` bytes are not stored.
+    #[must_use]
+    pub fn with_limit(self, limit: u64) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// The workspace.
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// Its zones.
+    pub fn zones(&self) -> &ZoneMap {
+        &self.zones
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Looks at the deliverable. What did not move since `last` is not read again.
+    ///
+    /// # Errors
+    /// [`LookError`] when the folder cannot be listed or the store cannot be written. A file that cannot be read
+    /// is no error: its content is unknown, and the bounds name it.
+    pub fn look(&self, last: Option<&Look>) -> Result<Look, LookError> {
+        let snapshot = Snapshot::deliverable(&self.root, &self.zones)?;
+        Ok(self.fill(snapshot, last)?)
+    }
+
+    /// Looks at the infrastructure, by names and stats only.
+    ///
+    /// # Errors
+    /// [`LookError`] when the folder cannot be listed.
+    pub fn infrastructure(&self) -> Result<Snapshot, LookError> {
+        Snapshot::infrastructure(&self.root, &self.zones)
+    }
+
+    /// Keeps a look as a tree under `refs/runs/<run>/<name>`, with its manifest.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn keep(&self, look: &Look, run: &RunId, name: &str) -> Result<Kept, StoreError> {
+        keep(&self.store, look, run, name, self.limit)
+    }
+
+    /// Rebuilds the look that a killed process had written down: its snapshot from `before.fp`, its content from
+    /// the tree that was kept of it. What the tree does not hold is unknown.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the tree cannot be read.
+    pub fn remember(&self, snapshot: Snapshot, kept: &Kept) -> Result<Look, StoreError> {
+        let mut known = BTreeMap::new();
+        for entry in self.store.list(&kept.tree)? {
+            known.insert(entry.path, entry.id);
+        }
+        let large: BTreeMap<_, _> = kept.manifest.not_stored.iter().map(|n| (&n.path, n)).collect();
+        let held = snapshot.iter().map(|entry| {
+            let path = work_path(entry.path);
+            if entry.kind() == EntryKind::Special {
+                return Held::Nothing;
+            }
+            if let Some(not_stored) = large.get(&path) {
+                let id = not_stored.sha1.as_ref().and_then(|text| text.parse().ok());
+                return id.map_or(Held::Unknown, Held::Large);
+            }
+            known.get(&path).map_or(Held::Unknown, |id| Held::Stored(*id))
+        });
+        let held = held.collect();
+        let bounds = snapshot.bounds().clone();
+        Ok(Look::new(snapshot, held, bounds))
+    }
+
+    /// Adds content to a snapshot.
+    fn fill(&self, snapshot: Snapshot, last: Option<&Look>) -> Result<Look, StoreError> {
+        let mut held = vec![Held::Unknown; snapshot.len()];
+        let nothing = Snapshot::default();
+        let mut open = Vec::new();
+        for pair in pairs(last.map_or(&nothing, Look::snapshot), &snapshot) {
+            let (old, new) = match pair {
+                Pair::Before(_) => continue,
+                Pair::After(new) => (None, new),
+                Pair::Both(old, new) => (last.map(|l| (l.snapshot().at(old).facts, l.held(old))), new),
+            };
+            let facts = snapshot.at(new).facts;
+            match old {
+                Some((before, known))
+                    if same_facts(&before, &facts)
+                        && !before.uncertain
+                        && !facts.uncertain
+                        && known != Held::Unknown =>
+                {
+                    held[new] = known;
+                }
+                _ => open.push(new),
+            }
+        }
+        let mut bounds = snapshot.bounds().clone();
+        for (index, read) in self.read_all(&snapshot, &open)? {
+            match read {
+                Ok(content) => held[index] = content,
+                Err(error) => {
+                    bounds.unreadable_count += 1;
+                    if bounds.unreadable.len() < SHOWN {
+                        bounds.unreadable.insert(work_path(snapshot.at(index).path), error.to_string());
+                    }
+                }
+            }
+        }
+        Ok(Look::new(snapshot, held, bounds))
+    }
+
+    /// Reads the entries `open` on all cores; the order of the answer is that of `open`.
+    fn read_all(
+        &self,
+        snapshot: &Snapshot,
+        open: &[usize],
+    ) -> Result<Vec<(usize, io::Result<Held>)>, StoreError> {
+        let read = |index: usize| match self.read(&snapshot.at(index)) {
+            Ok(held) => Ok((index, Ok(held))),
+            Err(PutError::Read(error)) => Ok((index, Err(error))),
+            Err(PutError::Store(error)) => Err(error),
+        };
+        // A thread costs more than a few files.
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(8);
+        let threads = cores.min(open.len() / 64).max(1);
+        if threads == 1 {
+            return open.iter().map(|index| read(*index)).collect();
+        }
+        let next = AtomicUsize::new(0);
+        let all = Mutex::new(Ok(Vec::with_capacity(open.len())));
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    loop {
+                        let start = next.fetch_add(32, Ordering::Relaxed);
+                        let Some(chunk) =
+                            open.get(start..open.len().min(start + 32)).filter(|c| !c.is_empty())
+                        else {
+                            return;
+                        };
+                        let part: Result<Vec<_>, _> = chunk.iter().map(|index| read(*index)).collect();
+                        let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                        match (&mut *all, part) {
+                            (Ok(all), Ok(part)) => all.extend(part),
+                            (Ok(_), Err(error)) => *all = Err(error),
+                            // Another thread failed; what it said is reported.
+                            (Err(_), _) => return,
+                        }
+                    }
+                });
+            }
+        });
+        let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+        all.sort_unstable_by_key(|(index, _)| *index);
+        Ok(all)
+    }
+
+    fn read(&self, entry: &Entry<'_>) -> Result<Held, PutError> {
+        let system = |error: rustix::io::Errno| PutError::Read(error.into());
+        match entry.kind() {
+            EntryKind::Special | EntryKind::Directory => Ok(Held::Nothing),
+            EntryKind::Symlink => {
+                let target = self.root.read_link(entry.path).map_err(system)?;
+                self.store.put(ObjectKind::Blob, &target).map(Held::Stored).map_err(PutError::Store)
+            }
+            EntryKind::File => {
+                let (fd, stat) = self.root.open_file(entry.path).map_err(system)?;
+                let changed = || PutError::Read(io::Error::other("it changed while it was looked at"));
+                if !same_facts(&Facts::of(&stat), &entry.facts) {
+                    return Err(changed());
+                }
+                let mut file = File::from(fd);
+                let size = entry.size();
+                let held = if size > self.limit {
+                    Held::Large(hash_file(&mut file, size).map_err(PutError::Read)?)
+                } else {
+                    Held::Stored(self.store.put_file(&mut file, size)?)
+                };
+                let after = rustix::fs::fstat(&file).map_err(system)?;
+                if same_facts(&Facts::of(&after), &entry.facts) { Ok(held) } else { Err(changed()) }
+            }
+        }
+    }
+}
+
+/// A content's bytes, for a message or a merge; `None` where they are not in the store.
+pub(crate) fn stored(path: &WorkPath, held: Held) -> Result<ObjectId, String> {
+    match held {
+        Held::Stored(id) => Ok(id),
+        Held::Large(_) => Err(format!("`{path}` is too large for the store")),
+        Held::Nothing => Err(format!("`{path}` is no file")),
+        Held::Unknown => Err(format!("`{path}` could not be read")),
+    }
+}

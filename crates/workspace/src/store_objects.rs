@@ -1,0 +1,627 @@
+//! `runs/.store.git`: a bare git repository of our own, written object by object, without any filter. It borrows
+//! nothing from the user's repositories, and any git tool can read it.
+//!
+//! Runs share it safely: an object's name is its content's hash, it is written beside its place and renamed into
+//! it, and nothing is ever changed. Nothing is synced: what a crash of the machine takes is found out by the hash.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flate2::Compression;
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
+use sha1::{Digest as _, Sha1};
+use triphammer_model::{RunId, TreeId};
+
+use crate::git::{complaint, git, output_within};
+
+/// The version of what we add to a plain bare repository: refs, manifests and pointers.
+const FORMAT: u32 = 1;
+
+/// Files up to this size are hashed in memory before anything is compressed.
+const IN_MEMORY: u64 = 1 << 20;
+
+/// A git object's id (SHA-1).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId([u8; 20]);
+
+impl ObjectId {
+    /// The raw bytes, as they stand in a tree object.
+    pub const fn as_bytes(&self) -> &[u8; 20] {
+        &self.0
+    }
+
+    pub(crate) const fn from_raw(raw: [u8; 20]) -> Self {
+        Self(raw)
+    }
+
+    fn from_hasher(hasher: Sha1) -> Self {
+        Self(hasher.finalize().into())
+    }
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A string is no object id.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is no object id (40 hexadecimal digits)")]
+pub struct BadObjectId(String);
+
+impl FromStr for ObjectId {
+    type Err = BadObjectId;
+
+    fn from_str(text: &str) -> Result<Self, BadObjectId> {
+        let bad = || BadObjectId(text.to_owned());
+        if text.len() != 40 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(bad());
+        }
+        let mut raw = [0; 20];
+        for (i, byte) in raw.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| bad())?;
+        }
+        Ok(Self(raw))
+    }
+}
+
+impl From<ObjectId> for TreeId {
+    fn from(id: ObjectId) -> Self {
+        Self::new(id.to_string())
+    }
+}
+
+/// The store could not do its job.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The system refused.
+    #[error("store: `{}` could not be {what} ({source}): check the disk and the permissions of runs/", path.display())]
+    File {
+        /// The file or folder.
+        path: PathBuf,
+        /// `written`, `read`, `made`.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It was made by a newer version.
+    #[error("store `{}` has format {found}, this version knows {FORMAT}: use the version that made it", path.display())]
+    Newer {
+        /// The store.
+        path: PathBuf,
+        /// Its format.
+        found: String,
+    },
+    /// An object is not there.
+    #[error("store `{}` does not hold object {id}: the tree cannot be rebuilt from it", path.display())]
+    Missing {
+        /// The store.
+        path: PathBuf,
+        /// The object.
+        id: String,
+    },
+    /// An object is not what its name says.
+    #[error("store `{}`: object {id} is damaged ({what}): remove the file, other objects are not affected", path.display())]
+    Damaged {
+        /// The store.
+        path: PathBuf,
+        /// The object.
+        id: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// No tree of that name was kept.
+    #[error("run {run} has no tree `{name}` in the store: `show {run}` lists its attempts")]
+    NoSuchTree {
+        /// The run.
+        run: RunId,
+        /// The name.
+        name: String,
+    },
+    /// A run or a name cannot be part of a ref.
+    #[error("`{name}` cannot name a tree: use letters, digits, `-`, `_` and inner dots")]
+    BadName {
+        /// The name.
+        name: String,
+    },
+}
+
+/// A kind of git object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ObjectKind {
+    Blob,
+    Tree,
+}
+
+impl ObjectKind {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Blob => "blob",
+            Self::Tree => "tree",
+        }
+    }
+}
+
+/// The store of one home. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Store {
+    dir: Arc<PathBuf>,
+}
+
+/// A file did not hold what its stat said when it was read.
+#[derive(Debug)]
+pub(crate) enum PutError {
+    Store(StoreError),
+    Read(io::Error),
+}
+
+impl Store {
+    /// Opens the store at `dir`, and makes it when nothing is there.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be made or was made by a newer version.
+    pub fn open(dir: &Path) -> Result<Self, StoreError> {
+        let store = Self { dir: Arc::new(dir.to_path_buf()) };
+        let config = dir.join("config");
+        match std::fs::read_to_string(&config) {
+            Ok(text) => store.check_format(&text)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => store.make()?,
+            Err(source) => return Err(StoreError::File { path: config, what: "read", source }),
+        }
+        Ok(store)
+    }
+
+    /// The repository's folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    fn check_format(&self, config: &str) -> Result<(), StoreError> {
+        let newer = |found: &str| StoreError::Newer { path: self.dir.to_path_buf(), found: found.to_owned() };
+        for line in config.lines() {
+            let Some((key, value)) = line.split_once('=') else { continue };
+            match (key.trim(), value.trim()) {
+                ("format", value) if value.parse::<u32>().is_ok_and(|v| v <= FORMAT) => {}
+                ("format", value) => return Err(newer(value)),
+                ("repositoryformatversion", value) if value != "0" => {
+                    return Err(newer(&format!("git {value}")));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn make(&self) -> Result<(), StoreError> {
+        for sub in ["objects/info", "objects/pack", "refs/heads", "refs/tags"] {
+            let path = self.dir.join(sub);
+            std::fs::create_dir_all(&path).map_err(|source| StoreError::File {
+                path,
+                what: "made",
+                source,
+            })?;
+        }
+        self.write_beside("HEAD", b"ref: refs/heads/none\n")?;
+        // Last, since it is what says that the store is whole.
+        let config = format!(
+            "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n\tlogallrefupdates = false\n\
+             [gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[triphammer]\n\tformat = {FORMAT}\n"
+        );
+        self.write_beside("config", config.as_bytes())
+    }
+
+    /// Writes a small file beside its place and renames it.
+    fn write_beside(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let path = self.dir.join(name);
+        let fail = |source| StoreError::File { path: path.clone(), what: "written", source };
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(fail)?;
+        }
+        let beside = self.temporary();
+        let written = std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, &path));
+        written.map_err(|error| {
+            // The place is left as it was; the reason matters more than the leftover.
+            let _ = std::fs::remove_file(&beside);
+            fail(error)
+        })
+    }
+
+    fn temporary(&self) -> PathBuf {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        // Named as git names its own, so that its clean-up knows them.
+        self.dir.join("objects").join(format!("tmp_obj_{}_{next}", std::process::id()))
+    }
+
+    fn loose(&self, id: &ObjectId) -> PathBuf {
+        let hex = id.to_string();
+        self.dir.join("objects").join(&hex[..2]).join(&hex[2..])
+    }
+
+    /// Stores `content` and says under which id.
+    pub(crate) fn put(&self, kind: ObjectKind, content: &[u8]) -> Result<ObjectId, StoreError> {
+        let header = format!("{} {}\0", kind.word(), content.len());
+        let id = hash(header.as_bytes(), content);
+        let place = self.loose(&id);
+        if std::fs::symlink_metadata(&place).is_ok() {
+            return Ok(id);
+        }
+        let mut writer = self.begin()?;
+        let written = writer.write_all(header.as_bytes()).and_then(|()| writer.write_all(content));
+        self.finish(writer, written, &place)?;
+        Ok(id)
+    }
+
+    /// Stores what `file` holds, which must be `size` bytes.
+    pub(crate) fn put_file(
+        &self,
+        file: &mut (impl Read + io::Seek),
+        size: u64,
+    ) -> Result<ObjectId, PutError> {
+        if size <= IN_MEMORY {
+            let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
+            file.take(size + 1).read_to_end(&mut content).map_err(PutError::Read)?;
+            if content.len() as u64 != size {
+                return Err(PutError::Read(changed()));
+            }
+            return self.put(ObjectKind::Blob, &content).map_err(PutError::Store);
+        }
+        let id = hash_file(file, size).map_err(PutError::Read)?;
+        let place = self.loose(&id);
+        if std::fs::symlink_metadata(&place).is_ok() {
+            return Ok(id);
+        }
+        file.rewind().map_err(PutError::Read)?;
+        let mut writer = self.begin().map_err(PutError::Store)?;
+        let mut hasher = Sha1::new();
+        let header = format!("blob {size}\0");
+        hasher.update(header.as_bytes());
+        let mut written = writer.write_all(header.as_bytes());
+        let mut buffer = vec![0; 1 << 16];
+        while written.is_ok() {
+            match file.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(n) => {
+                    hasher.update(&buffer[..n]);
+                    written = writer.write_all(&buffer[..n]);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    writer.discard();
+                    return Err(PutError::Read(error));
+                }
+            }
+        }
+        if written.is_ok() && ObjectId::from_hasher(hasher) != id {
+            writer.discard();
+            return Err(PutError::Read(changed()));
+        }
+        self.finish(writer, written, &place).map_err(PutError::Store)?;
+        Ok(id)
+    }
+
+    fn begin(&self) -> Result<Writer, StoreError> {
+        let path = self.temporary();
+        let file = File::create_new(&path).map_err(|source| StoreError::File {
+            path: path.clone(),
+            what: "made",
+            source,
+        })?;
+        Ok(Writer { zlib: ZlibEncoder::new(file, Compression::fast()), path })
+    }
+
+    fn finish(&self, writer: Writer, written: io::Result<()>, place: &Path) -> Result<(), StoreError> {
+        let Writer { zlib, path } = writer;
+        let moved = written.and_then(|()| zlib.finish()).and_then(|file| {
+            // Git makes objects read-only, and so do we: nothing should ever change one.
+            file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444))?;
+            match std::fs::rename(&path, place) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    if let Some(dir) = place.parent() {
+                        std::fs::create_dir_all(dir)?;
+                    }
+                    std::fs::rename(&path, place)
+                }
+                other => other,
+            }
+        });
+        moved.map_err(|source| {
+            // Whatever could not be written must not be left behind on a full disk.
+            let _ = std::fs::remove_file(&path);
+            StoreError::File { path: place.to_path_buf(), what: "written", source }
+        })
+    }
+
+    /// An object's content, checked against its name.
+    pub(crate) fn get(&self, kind: ObjectKind, id: &ObjectId) -> Result<Vec<u8>, StoreError> {
+        let place = self.loose(id);
+        let damaged = |what: &str| StoreError::Damaged {
+            path: self.dir.to_path_buf(),
+            id: id.to_string(),
+            what: what.to_owned(),
+        };
+        let file = match File::open(&place) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.get_packed(kind, id),
+            Err(source) => return Err(StoreError::File { path: place, what: "read", source }),
+        };
+        let mut all = Vec::new();
+        ZlibDecoder::new(file).read_to_end(&mut all).map_err(|e| damaged(&e.to_string()))?;
+        let end = all.iter().position(|b| *b == 0).ok_or_else(|| damaged("no header"))?;
+        if hash(&[], &all) != *id {
+            return Err(damaged("its content has another hash"));
+        }
+        let header = format!("{} {}", kind.word(), all.len() - end - 1);
+        if all[..end] != *header.as_bytes() {
+            return Err(damaged(&format!("it is no {}", kind.word())));
+        }
+        all.drain(..=end);
+        Ok(all)
+    }
+
+    /// Reads an object that somebody's git has packed.
+    fn get_packed(&self, kind: ObjectKind, id: &ObjectId) -> Result<Vec<u8>, StoreError> {
+        let missing = || StoreError::Missing { path: self.dir.to_path_buf(), id: id.to_string() };
+        let packs = std::fs::read_dir(self.dir.join("objects/pack")).is_ok_and(|mut d| d.next().is_some());
+        if !packs {
+            return Err(missing());
+        }
+        let mut command = self.git();
+        command.args(["cat-file", kind.word(), &id.to_string()]).stdin(Stdio::null());
+        let output = output_within(command, crate::git::PATIENCE).map_err(|source| StoreError::File {
+            path: self.dir.join("objects/pack"),
+            what: "read",
+            source,
+        })?;
+        if !output.status.success() {
+            return Err(missing());
+        }
+        let header = format!("{} {}\0", kind.word(), output.stdout.len());
+        if hash(header.as_bytes(), &output.stdout) != *id {
+            let what = complaint(&output);
+            return Err(StoreError::Damaged { path: self.dir.to_path_buf(), id: id.to_string(), what });
+        }
+        Ok(output.stdout)
+    }
+
+    /// Whether an object is there, as far as its name tells.
+    pub(crate) fn has(&self, id: &ObjectId) -> bool {
+        std::fs::symlink_metadata(self.loose(id)).is_ok() || self.get_packed(ObjectKind::Blob, id).is_ok()
+    }
+
+    /// A blob's content.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it is not there or damaged.
+    pub fn blob(&self, id: &ObjectId) -> Result<Vec<u8>, StoreError> {
+        self.get(ObjectKind::Blob, id)
+    }
+
+    /// The `git` command on this repository.
+    pub(crate) fn git(&self) -> std::process::Command {
+        let mut command = git();
+        command.arg("--git-dir").arg(&*self.dir);
+        command
+    }
+
+    /// Makes `refs/<space>/<run>/<name>` name an object.
+    pub(crate) fn set_ref(
+        &self,
+        space: &str,
+        run: &RunId,
+        name: &str,
+        id: &ObjectId,
+    ) -> Result<(), StoreError> {
+        let path = ref_path(space, run, name)?;
+        self.write_beside(&path, format!("{id}\n").as_bytes())
+    }
+
+    /// What `refs/<space>/<run>/<name>` names.
+    pub(crate) fn get_ref(
+        &self,
+        space: &str,
+        run: &RunId,
+        name: &str,
+    ) -> Result<Option<ObjectId>, StoreError> {
+        let path = ref_path(space, run, name)?;
+        let place = self.dir.join(&path);
+        let text = match std::fs::read_to_string(&place) {
+            Ok(text) => text,
+            // Somebody's `git pack-refs` moved it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let packed = std::fs::read_to_string(self.dir.join("packed-refs")).unwrap_or_default();
+                let line = packed.lines().find_map(|line| {
+                    let (id, name) = line.split_once(' ')?;
+                    (name == path).then(|| id.to_owned())
+                });
+                let Some(id) = line else { return Ok(None) };
+                id
+            }
+            Err(source) => return Err(StoreError::File { path: place, what: "read", source }),
+        };
+        match text.trim().parse() {
+            Ok(id) => Ok(Some(id)),
+            Err(_) => Err(StoreError::Damaged {
+                path: self.dir.to_path_buf(),
+                id: path,
+                what: "the ref holds no object id".to_owned(),
+            }),
+        }
+    }
+}
+
+/// An object that is being written.
+struct Writer {
+    zlib: ZlibEncoder<File>,
+    path: PathBuf,
+}
+
+impl Writer {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.zlib.write_all(bytes)
+    }
+
+    fn discard(self) {
+        // The reason for giving up is reported by the caller.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn ref_path(space: &str, run: &RunId, name: &str) -> Result<String, StoreError> {
+    for part in [run.as_str(), name] {
+        let plain = part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+        if part.is_empty()
+            || !plain
+            || part.starts_with('.')
+            || part.starts_with('-')
+            || part.ends_with('.')
+            || part.contains("..")
+            || part.ends_with(".lock")
+        {
+            return Err(StoreError::BadName { name: part.to_owned() });
+        }
+    }
+    Ok(format!("refs/{space}/{run}/{name}"))
+}
+
+fn changed() -> io::Error {
+    io::Error::other("it changed while it was looked at")
+}
+
+fn hash(header: &[u8], content: &[u8]) -> ObjectId {
+    let mut hasher = Sha1::new();
+    hasher.update(header);
+    hasher.update(content);
+    ObjectId::from_hasher(hasher)
+}
+
+/// The id that `file`, which must hold `size` bytes, has as a blob.
+pub(crate) fn hash_file(file: &mut impl Read, size: u64) -> io::Result<ObjectId> {
+    let mut hasher = Sha1::new();
+    hasher.update(format!("blob {size}\0").as_bytes());
+    let mut buffer = vec![0; 1 << 16];
+    let mut total = 0;
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => {
+                total += n as u64;
+                if total > size {
+                    return Err(changed());
+                }
+                hasher.update(&buffer[..n]);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if total == size { Ok(ObjectId::from_hasher(hasher)) } else { Err(changed()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("runs/.store.git")).unwrap();
+        (dir, store)
+    }
+
+    #[test]
+    fn git_reads_what_we_write() {
+        let (_dir, store) = store();
+        let id = store.put(ObjectKind::Blob, b"hello\n").unwrap();
+        assert_eq!(id.to_string(), "ce013625030ba8dba906f756967f9e9ca394464a");
+        let big = vec![b'x'; 3 << 20];
+        let large = store.put_file(&mut io::Cursor::new(&big), big.len() as u64).unwrap();
+        let tree = store.put(ObjectKind::Tree, b"").unwrap();
+        assert_eq!(tree.to_string(), "4b825dc642cb6eb9a060e54bf8d69288fbee4904");
+        for (id, size) in [(id, "6"), (large, "3145728"), (tree, "0")] {
+            let output = store.git().args(["cat-file", "-s", &id.to_string()]).output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), size);
+        }
+        assert_eq!(store.blob(&large).unwrap(), big);
+        assert!(store.get(ObjectKind::Tree, &id).is_err());
+    }
+
+    #[test]
+    fn reads_what_git_has_packed() {
+        let (_dir, store) = store();
+        let run = RunId::new("r1");
+        let id = store.put(ObjectKind::Blob, b"packed\n").unwrap();
+        store.set_ref("runs", &run, "0", &id).unwrap();
+        assert!(store.git().args(["repack", "-q", "-a", "-d"]).status().unwrap().success());
+        assert!(store.git().args(["pack-refs", "--all", "--prune"]).status().unwrap().success());
+        assert!(!store.loose(&id).exists());
+        assert_eq!(store.blob(&id).unwrap(), b"packed\n");
+        assert_eq!(store.get_ref("runs", &run, "0").unwrap(), Some(id));
+    }
+
+    #[test]
+    fn damage_and_newer_formats_are_errors() {
+        let (_dir, store) = store();
+        let id = store.put(ObjectKind::Blob, b"x").unwrap();
+        std::fs::remove_file(store.loose(&id)).unwrap();
+        assert!(matches!(store.blob(&id), Err(StoreError::Missing { .. })));
+        std::fs::write(store.loose(&id), "junk").unwrap();
+        assert!(matches!(store.blob(&id), Err(StoreError::Damaged { .. })));
+        let config = store.dir().join("config");
+        let text = std::fs::read_to_string(&config).unwrap();
+        std::fs::write(&config, text.replace("format = 1", "format = 2")).unwrap();
+        assert!(matches!(Store::open(store.dir()), Err(StoreError::Newer { .. })));
+    }
+
+    #[test]
+    fn names_cannot_leave_their_place() {
+        let (_dir, store) = store();
+        let id = store.put(ObjectKind::Blob, b"x").unwrap();
+        for name in ["", ".", "..", "a/b", "a..b", "x.lock", "a b", "-x", "a\n"] {
+            assert!(store.set_ref("runs", &RunId::new("r"), name, &id).is_err(), "{name:?}");
+            assert!(store.set_ref("runs", &RunId::new(name), "0", &id).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn many_writers_share_it() {
+        let (_dir, store) = store();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let store = Store::open(store.dir()).unwrap();
+                    for n in 0..200 {
+                        store.put(ObjectKind::Blob, format!("{n}").as_bytes()).unwrap();
+                    }
+                });
+            }
+        });
+        let output = store.git().args(["fsck", "--full", "--strict"]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let left = std::fs::read_dir(store.dir().join("objects")).unwrap();
+        assert!(!left.flatten().any(|e| e.file_name().to_string_lossy().starts_with("tmp_")));
+    }
+
+    #[test]
+    fn a_file_that_shrinks_or_grows_is_not_stored() {
+        let (_dir, store) = store();
+        for (bytes, size) in [(10, 11), (11, 10), (3 << 20, (3 << 20) + 1), ((3 << 20) + 1, 3 << 20)] {
+            let content = vec![1; bytes];
+            let put = store.put_file(&mut io::Cursor::new(content), size);
+            assert!(matches!(put, Err(PutError::Read(_))), "{bytes} as {size}");
+        }
+    }
+}

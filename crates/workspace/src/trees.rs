@@ -1,0 +1,395 @@
+//! Trees: a look kept as a git tree, with a manifest of what git trees drop.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use triphammer_model::{RunId, TreeId, WorkPath};
+
+use crate::look::{Held, Look};
+use crate::root::{join, split, work_path};
+use crate::snapshot::{Entry, EntryKind};
+use crate::store_objects::{ObjectId, ObjectKind, Store, StoreError};
+
+const FILE: u32 = 0o100_644;
+const EXECUTABLE: u32 = 0o100_755;
+const LINK: u32 = 0o120_000;
+const DIRECTORY: u32 = 0o040_000;
+
+/// Content that a tree names but the store does not hold. In the tree stands a short text that says so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotStored {
+    /// The path.
+    pub path: WorkPath,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its git blob hash, where it could be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha1: Option<String>,
+    /// Why it is not stored.
+    pub why: String,
+}
+
+/// What a git tree drops: permission bits beyond the executable one, empty directories, special files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Schema version.
+    pub schema: u32,
+    /// Permission bits of files that git calls `100644`, where `modes` says nothing else.
+    pub file_mode: u32,
+    /// Permission bits of files that git calls `100755`, where `modes` says nothing else.
+    pub executable_mode: u32,
+    /// Permission bits of directories, where `modes` says nothing else.
+    pub directory_mode: u32,
+    /// Other permission bits of files, by path.
+    pub modes: BTreeMap<WorkPath, u32>,
+    /// Other permission bits of directories, by path.
+    pub directory_modes: BTreeMap<WorkPath, u32>,
+    /// Directories that hold nothing that is in the tree.
+    pub empty: Vec<WorkPath>,
+    /// FIFOs, sockets and devices: they are named, and never made again.
+    pub special: Vec<WorkPath>,
+    /// Content that is not in the store.
+    pub not_stored: Vec<NotStored>,
+}
+
+impl Manifest {
+    /// What git itself would do.
+    fn plain() -> Self {
+        Self { schema: 1, file_mode: 0o644, executable_mode: 0o755, directory_mode: 0o755, ..Self::default() }
+    }
+
+    /// The permission bits of the file at `path`.
+    pub(crate) fn mode_of(&self, path: &WorkPath, git_mode: u32) -> u32 {
+        let usual = if git_mode == EXECUTABLE { self.executable_mode } else { self.file_mode };
+        self.modes.get(path).copied().unwrap_or(usual)
+    }
+
+    /// The permission bits of the directory at `path`.
+    pub(crate) fn directory_mode_of(&self, path: &WorkPath) -> u32 {
+        self.directory_modes.get(path).copied().unwrap_or(self.directory_mode)
+    }
+}
+
+/// A tree in the store, with its manifest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The git tree.
+    pub tree: TreeId,
+    /// What the tree drops.
+    pub manifest: Manifest,
+}
+
+impl Kept {
+    /// A tree whose manifest is not known: permission bits as git has them, no empty directories.
+    pub fn bare(tree: TreeId) -> Self {
+        Self { tree, manifest: Manifest::plain() }
+    }
+
+    /// Whether both say the same of content, modes, links, empty directories and special files. Two trees with one
+    /// id may still differ in what git drops.
+    pub fn same_as(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    /// Whether content, modes and links of all files are the same; directories do not matter, as in movement.
+    pub fn same_files_as(&self, other: &Self) -> bool {
+        let files = |kept: &Self| Self {
+            tree: kept.tree.clone(),
+            manifest: Manifest {
+                directory_mode: 0,
+                directory_modes: BTreeMap::new(),
+                empty: Vec::new(),
+                ..kept.manifest.clone()
+            },
+        };
+        files(self) == files(other)
+    }
+}
+
+/// One entry of a tree that is no tree itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeEntry {
+    /// Its path.
+    pub path: WorkPath,
+    /// Git's mode: `100644`, `100755` or `120000`, octal.
+    pub mode: u32,
+    /// Its blob.
+    pub id: ObjectId,
+}
+
+impl TreeEntry {
+    /// Whether it is a symbolic link.
+    pub const fn is_link(&self) -> bool {
+        self.mode == LINK
+    }
+}
+
+/// Keeps `look` under `refs/runs/<run>/<name>` and its manifest under `refs/manifests/<run>/<name>`.
+pub(crate) fn keep(
+    store: &Store,
+    look: &Look,
+    run: &RunId,
+    name: &str,
+    limit: u64,
+) -> Result<Kept, StoreError> {
+    let mut manifest = Manifest { schema: 1, ..Manifest::default() };
+    let mut leaves: Vec<(&[u8], u32, ObjectId)> = Vec::with_capacity(look.snapshot().len());
+    let mut modes = Modes::default();
+    for (entry, held) in look.entries() {
+        let not_stored = |why: String, sha1: Option<ObjectId>| NotStored {
+            path: work_path(entry.path),
+            size: entry.size(),
+            sha1: sha1.map(|id| id.to_string()),
+            why,
+        };
+        if entry.path.split(|b| *b == b'/').any(|part| part.eq_ignore_ascii_case(b".git")) {
+            manifest.not_stored.push(not_stored("it is named like a repository".to_owned(), held.id()));
+            continue;
+        }
+        let id = match held {
+            Held::Stored(id) => id,
+            Held::Nothing => {
+                manifest.special.push(work_path(entry.path));
+                continue;
+            }
+            Held::Large(id) => {
+                let left_out = not_stored(format!("it is larger than {limit} bytes"), Some(id));
+                let pointer = pointer(store, &left_out)?;
+                manifest.not_stored.push(left_out);
+                pointer
+            }
+            Held::Unknown => {
+                let left_out = not_stored("it could not be read".to_owned(), None);
+                let pointer = pointer(store, &left_out)?;
+                manifest.not_stored.push(left_out);
+                pointer
+            }
+        };
+        let mode = git_mode(&entry);
+        if mode != LINK {
+            modes.take(mode, entry);
+        }
+        leaves.push((entry.path, mode, id));
+    }
+    let tree = write_tree(store, &leaves, 0)?;
+    let full: BTreeSet<&[u8]> = {
+        let mut full = BTreeSet::new();
+        for (path, ..) in &leaves {
+            let mut dir = split(path).0;
+            while !dir.is_empty() && full.insert(dir) {
+                dir = split(dir).0;
+            }
+        }
+        full
+    };
+    for dir in look.snapshot().directories() {
+        if dir.path.split(|b| *b == b'/').any(|part| part.eq_ignore_ascii_case(b".git")) {
+            continue;
+        }
+        modes.take(DIRECTORY, dir);
+        if !full.contains(dir.path) {
+            manifest.empty.push(work_path(dir.path));
+        }
+    }
+    modes.settle(&mut manifest);
+    store.set_ref("runs", run, name, &tree)?;
+    let text = serde_json::to_vec_pretty(&manifest).unwrap_or_default();
+    let blob = store.put(ObjectKind::Blob, &text)?;
+    store.set_ref("manifests", run, name, &blob)?;
+    Ok(Kept { tree: tree.into(), manifest })
+}
+
+fn git_mode(entry: &Entry<'_>) -> u32 {
+    match entry.kind() {
+        EntryKind::Symlink => LINK,
+        _ if entry.permissions() & 0o100 != 0 => EXECUTABLE,
+        _ => FILE,
+    }
+}
+
+/// What stands in a tree for content that is not stored: the tree's id still moves when the content does.
+fn pointer(store: &Store, left_out: &NotStored) -> Result<ObjectId, StoreError> {
+    let sha1 = left_out.sha1.as_deref().unwrap_or("unknown");
+    let text = format!(
+        "triphammer: the content of this file is not stored, because {}\nsize {}\nsha1 {sha1}\n",
+        left_out.why, left_out.size
+    );
+    store.put(ObjectKind::Blob, text.as_bytes())
+}
+
+/// Permission bits, so that only those which differ from the most frequent ones are written down.
+#[derive(Default)]
+struct Modes<'a> {
+    all: BTreeMap<u32, Vec<(&'a [u8], u32)>>,
+}
+
+impl<'a> Modes<'a> {
+    fn take(&mut self, git_mode: u32, entry: Entry<'a>) {
+        self.all.entry(git_mode).or_default().push((entry.path, entry.permissions()));
+    }
+
+    fn settle(self, manifest: &mut Manifest) {
+        let plain = Manifest::plain();
+        for (git_mode, usual) in
+            [(FILE, plain.file_mode), (EXECUTABLE, plain.executable_mode), (DIRECTORY, plain.directory_mode)]
+        {
+            let found = self.all.get(&git_mode).map_or(&[][..], Vec::as_slice);
+            let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+            for (_, mode) in found {
+                *counts.entry(*mode).or_default() += 1;
+            }
+            let usual =
+                counts.into_iter().max_by_key(|(mode, n)| (*n, *mode)).map_or(usual, |(mode, _)| mode);
+            match git_mode {
+                FILE => manifest.file_mode = usual,
+                EXECUTABLE => manifest.executable_mode = usual,
+                _ => manifest.directory_mode = usual,
+            }
+            let others = found.iter().filter(|(_, mode)| *mode != usual);
+            let list =
+                if git_mode == DIRECTORY { &mut manifest.directory_modes } else { &mut manifest.modes };
+            list.extend(others.map(|(path, mode)| (work_path(path), *mode)));
+        }
+    }
+}
+
+/// Writes the tree of `leaves`, which are sorted by path and share their first `depth` bytes.
+fn write_tree(
+    store: &Store,
+    leaves: &[(&[u8], u32, ObjectId)],
+    depth: usize,
+) -> Result<ObjectId, StoreError> {
+    let mut entries: Vec<(&[u8], u32, ObjectId)> = Vec::new();
+    let mut rest = leaves;
+    while let Some((path, mode, id)) = rest.first() {
+        let below = &path[depth..];
+        match below.iter().position(|b| *b == b'/') {
+            None => {
+                entries.push((below, *mode, *id));
+                rest = &rest[1..];
+            }
+            Some(end) => {
+                let prefix = &path[..=depth + end];
+                let count = rest.partition_point(|(path, ..)| path.starts_with(prefix));
+                let id = write_tree(store, &rest[..count], depth + end + 1)?;
+                entries.push((&below[..end], DIRECTORY, id));
+                rest = &rest[count..];
+            }
+        }
+    }
+    // Git sorts a directory as if its name ended in a slash.
+    let key = |(name, mode, _): &(&[u8], u32, ObjectId)| {
+        let mut key = name.to_vec();
+        if *mode == DIRECTORY {
+            key.push(b'/');
+        }
+        key
+    };
+    entries.sort_by_cached_key(key);
+    let mut content = Vec::new();
+    for (name, mode, id) in entries {
+        content.extend_from_slice(format!("{mode:o} ").as_bytes());
+        content.extend_from_slice(name);
+        content.push(0);
+        content.extend_from_slice(id.as_bytes());
+    }
+    store.put(ObjectKind::Tree, &content)
+}
+
+impl Store {
+    /// The tree that a run kept under a name, with its manifest.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchTree`], or what is wrong with the store.
+    pub fn kept(&self, run: &RunId, name: &str) -> Result<Kept, StoreError> {
+        let Some(tree) = self.get_ref("runs", run, name)? else {
+            return Err(StoreError::NoSuchTree { run: run.clone(), name: name.to_owned() });
+        };
+        let manifest = match self.get_ref("manifests", run, name)? {
+            None => Manifest::plain(),
+            Some(id) => {
+                let text = self.blob(&id)?;
+                serde_json::from_slice(&text).map_err(|e| StoreError::Damaged {
+                    path: self.dir().to_path_buf(),
+                    id: id.to_string(),
+                    what: format!("it is no manifest: {e}"),
+                })?
+            }
+        };
+        Ok(Kept { tree: tree.into(), manifest })
+    }
+
+    /// The names under which a run kept trees, sorted.
+    ///
+    /// # Errors
+    /// [`StoreError::File`].
+    pub fn names(&self, run: &RunId) -> Result<Vec<String>, StoreError> {
+        let path = self.dir().join("refs/runs").join(run.as_str());
+        let mut names = BTreeSet::new();
+        match std::fs::read_dir(&path) {
+            Ok(entries) => {
+                names.extend(entries.flatten().filter_map(|e| e.file_name().into_string().ok()));
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(source) => return Err(StoreError::File { path, what: "read", source }),
+        }
+        let packed = std::fs::read_to_string(self.dir().join("packed-refs")).unwrap_or_default();
+        let prefix = format!("refs/runs/{run}/");
+        let refs = packed.lines().filter_map(|line| line.split_once(' ')?.1.strip_prefix(&prefix));
+        names.extend(refs.map(str::to_owned));
+        Ok(names.into_iter().collect())
+    }
+
+    /// Every file and link of a tree, sorted by path.
+    ///
+    /// # Errors
+    /// [`StoreError`] when a tree object is missing or damaged.
+    pub fn list(&self, tree: &TreeId) -> Result<Vec<TreeEntry>, StoreError> {
+        let id = self.tree_id(tree)?;
+        let mut all = Vec::new();
+        let mut pending = vec![(Vec::new(), id)];
+        while let Some((dir, id)) = pending.pop() {
+            let content = self.get(ObjectKind::Tree, &id)?;
+            let damaged = || StoreError::Damaged {
+                path: self.dir().to_path_buf(),
+                id: id.to_string(),
+                what: "it is no tree object".to_owned(),
+            };
+            let mut rest = content.as_slice();
+            while !rest.is_empty() {
+                let (mode, name, raw, tail) = read_entry(rest).ok_or_else(damaged)?;
+                rest = tail;
+                // Whoever wrote this tree, a restore must not be led out of its folder.
+                if name.is_empty() || name == b"." || name == b".." || name.contains(&b'/') {
+                    return Err(damaged());
+                }
+                let path = join(&dir, name);
+                match mode {
+                    DIRECTORY => pending.push((path, raw)),
+                    FILE | EXECUTABLE | LINK => {
+                        all.push(TreeEntry { path: WorkPath::from_bytes(path), mode, id: raw });
+                    }
+                    _ => return Err(damaged()),
+                }
+            }
+        }
+        all.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        Ok(all)
+    }
+
+    /// A tree's name as an object id.
+    pub(crate) fn tree_id(&self, tree: &TreeId) -> Result<ObjectId, StoreError> {
+        tree.as_str()
+            .parse()
+            .map_err(|_| StoreError::Missing { path: self.dir().to_path_buf(), id: tree.to_string() })
+    }
+}
+
+fn read_entry(content: &[u8]) -> Option<(u32, &[u8], ObjectId, &[u8])> {
+    let space = content.iter().position(|b| *b == b' ')?;
+    let mode = u32::from_str_radix(std::str::from_utf8(&content[..space]).ok()?, 8).ok()?;
+    let rest = &content[space + 1..];
+    let end = rest.iter().position(|b| *b == 0)?;
+    let raw = rest.get(end + 1..end + 21)?;
+    Some((mode, &rest[..end], ObjectId::from_raw(raw.try_into().ok()?), &rest[end + 21..]))
+}
