@@ -1,1 +1,32 @@
-fn main() {}
+//! The binary `triphammer`: one file per command, exit codes, terminal output.
+//!
+//! Before anything else the hidden `__shim` command is looked for: every supervised process starts through it, so it
+//! must not pay for parsing a command line.
+
+mod args;
+mod commands;
+mod exit;
+mod home;
+mod output;
+mod say;
+mod signals;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    let mut raw = std::env::args_os().skip(1);
+    if raw.next().is_some_and(|first| first == triphammer_agent::shim::COMMAND) {
+        return triphammer_agent::shim::main(raw);
+    }
+    match args::Args::try_parse() {
+        Ok(args) => commands::dispatch(args.command).into(),
+        Err(error) => {
+            // Help and version are no errors; clap sends them to stdout.
+            let code = if error.use_stderr() { exit::Exit::Usage } else { exit::Exit::Done };
+            let _ = error.print();
+            code.into()
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Carries out look and implement: what is written down before the agent runs, and the agent itself.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use triphammer_gate::{BriefInput, Tell, write_brief};
+use triphammer_model::event::AgentFacts;
+use triphammer_model::process::WaitStatus;
+use triphammer_model::{
+    AgentName, Attempt, Event, Fault, FaultKind, JournalLine, Performance, Receipt, SuspendReason, Task,
+};
+use triphammer_workspace::fingerprint_file;
+
+use crate::environment;
+use crate::error::{Doing, Trouble};
+use crate::notice::Notice;
+use crate::run::{Run, interrupted};
+
+/// The ref of the tree as the agent found it.
+pub(crate) fn before_name(attempt: Attempt) -> String {
+    format!("{}-before", attempt.dir_name())
+}
+
+/// The file that keeps infrastructure's fingerprint while an attempt is live.
+pub(crate) const INFRASTRUCTURE_FILE: &str = "infrastructure.fp";
+
+impl Run<'_> {
+    /// Begins an attempt: takes the fingerprint and writes it and the brief down.
+    pub(crate) fn look(&mut self, attempt: Attempt, from: Option<u32>) -> Result<Vec<Event>, Trouble> {
+        let dir = self.dir.attempt(attempt);
+        if dir.join("brief.md").exists() {
+            // A parked attempt is taken up again under its number.
+            self.set_aside(&dir, |name| name != "tries")?;
+        }
+        if let Some(from) = from {
+            self.put_back(from)?;
+            let whose = if from == 0 { "the start".to_owned() } else { format!("attempt {from}") };
+            self.briefing.notes.push(format!(
+                "You take over from another agent, which could not go on. The workspace is as it was after {whose}."
+            ));
+        }
+        let before = self.take_look()?;
+        let infrastructure = self.eyes.infrastructure().doing("looking at hidden tool folders")?;
+        self.dir.make(&dir).doing("making the attempt's folder")?;
+        fingerprint_file::write(before.snapshot(), &dir.join("before.fp")).doing("writing the fingerprint")?;
+        if !infrastructure.is_empty() {
+            self.dir.make(&self.dir.live()).doing("making a folder")?;
+            fingerprint_file::write(&infrastructure, &self.dir.live().join(INFRASTRUCTURE_FILE))
+                .doing("writing the fingerprint of hidden tool folders")?;
+        }
+        self.sight.infrastructure = Some(infrastructure);
+        self.eyes
+            .keep(&before, self.dir.id(), &before_name(attempt))
+            .doing("keeping the tree before the attempt")?;
+        self.sight.before = Some(before);
+
+        self.take_in_tells();
+        let gates = self.gates_now();
+        let notes = std::mem::take(&mut self.briefing.notes);
+        let brief = write_brief(&BriefInput {
+            spec: &self.spec,
+            attempt,
+            attempts: self.settings.limits.attempts,
+            workspace: self.eyes.root().path(),
+            gates: &gates,
+            protect: &self.spec.protect,
+            tells: &self.briefing.tells,
+            lessons: &self.briefing.lessons,
+            notes: &notes,
+            previous: self.briefing.previous.as_ref().map(|(n, report)| (*n, report)),
+        });
+        self.dir.write(dir.join("brief.md"), brief.as_bytes()).doing("writing the brief")?;
+        Ok(vec![Event::Looked { attempt }])
+    }
+
+    /// Takes in what a person told the run while it is being worked on.
+    fn take_in_tells(&mut self) {
+        let inbox = self.dir.live().join("inbox");
+        let Ok(entries) = std::fs::read_dir(&inbox) else { return };
+        let mut files: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
+        files.retain(|f| f.extension().is_some_and(|e| e == "json"));
+        files.sort();
+        for file in files {
+            let told = triphammer_store::read_bounded(&file, 1 << 20)
+                .ok()
+                .and_then(|bytes| serde_json::from_slice::<Event>(&bytes).ok());
+            if let Some(event @ Event::Told { .. }) = told
+                && self.record(&event).is_ok()
+                && let Event::Told { by, text } = event
+            {
+                self.briefing.tells.push(Tell { by, text });
+            }
+            // A file that says nothing readable would be asked again for ever.
+            let _ = std::fs::remove_file(&file);
+        }
+    }
+
+    /// Moves what an earlier try left to `tries/<n>/`.
+    fn set_aside(&self, dir: &Path, wanted: impl Fn(&str) -> bool) -> Result<(), Trouble> {
+        let tries = dir.join("tries");
+        let number = std::fs::read_dir(&tries).map_or(0, |entries| entries.flatten().count()) + 1;
+        let to = tries.join(number.to_string());
+        self.dir.make(&to).doing("making a folder for an earlier try")?;
+        for entry in std::fs::read_dir(dir).doing("listing the attempt's folder")?.flatten() {
+            let name = entry.file_name();
+            if name.to_str().is_some_and(&wanted) {
+                std::fs::rename(entry.path(), to.join(&name)).doing("setting an earlier try aside")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the deliverable to an attempt's tree; 0 is the start.
+    fn put_back(&mut self, attempt: u32) -> Result<(), Trouble> {
+        let name = if attempt == 0 { "0".to_owned() } else { Attempt::new(attempt).dir_name() };
+        let kept = self.eyes.store().kept(self.dir.id(), &name).doing("finding an attempt's tree")?;
+        let restored =
+            self.eyes.restore(&kept, Some(&self.sight.latest)).doing("putting the workspace back")?;
+        for (path, why) in restored.blocked {
+            self.watcher.notice(&Notice::Remark(&format!("could not put back `{path}`: {why}")));
+        }
+        Ok(())
+    }
+
+    /// Lets the agent work until its process tree is dead.
+    pub(crate) fn implement(
+        &mut self,
+        attempt: Attempt,
+        agent: &AgentName,
+        try_no: u32,
+    ) -> Result<Vec<Event>, Trouble> {
+        let broken = self.pins.broken(&self.dir);
+        if !broken.is_empty() {
+            return Ok(vec![Event::PinsBroken { pins: broken }]);
+        }
+        let dir = self.dir.attempt(attempt);
+        if try_no > 1 {
+            self.set_aside(&dir, |name| {
+                ["stdout.log", "stderr.log", "transcript.jsonl", "receipt.json"].contains(&name)
+            })?;
+        }
+        let task = self.task(attempt, agent, try_no, &dir)?;
+        self.watcher.notice(&Notice::Working { attempt, workspace: self.eyes.root().path() });
+        let begun = Instant::now();
+        let performed = match self.agents.get(agent) {
+            Some(worker) => worker.implement(&task, &*self.supervisor, &self.cancel),
+            None => {
+                return Err(Trouble {
+                    reason: SuspendReason::Infrastructure,
+                    detail: format!("agent `{agent}` is not among those pinned"),
+                });
+            }
+        };
+        self.timings.agents += begun.elapsed();
+        let performance = match performed {
+            Ok(performance) => performance,
+            Err(error) => {
+                let trouble = Trouble::new("running the agent", &error);
+                if trouble.reason == SuspendReason::DiskFull {
+                    return Err(trouble);
+                }
+                unusable(agent, trouble.detail)
+            }
+        };
+        let Performance { receipt, wait, duration_ms } = performance;
+        self.dir.write_json(dir.join("receipt.json"), &receipt).doing("writing the receipt")?;
+        let facts =
+            AgentFacts { wait, duration_ms, tokens: receipt.tokens, cost: receipt.cost, fault: receipt.fault };
+        let ended = Event::AgentEnded { attempt, agent: agent.clone(), try_no, facts };
+        Ok(if self.cancel.is_raised() { vec![interrupted(), ended] } else { vec![ended] })
+    }
+
+    fn task(&self, attempt: Attempt, agent: &AgentName, try_no: u32, dir: &Path) -> Result<Task, Trouble> {
+        let brief_file = dir.join("brief.md");
+        let brief = self.dir.read(&brief_file).doing("reading the brief")?;
+        let scratch = self.dir.live().join(format!("scratch-{attempt}-{try_no}"));
+        let _ = std::fs::remove_dir_all(&scratch);
+        self.dir.make(&scratch).doing("making a scratch folder")?;
+        let mut env = self.env.clone();
+        if let Some(settings) = self.settings.chain.iter().find(|a| a.name == *agent) {
+            environment::add(&mut env, &settings.env);
+        }
+        Ok(Task {
+            run: self.dir.id().clone(),
+            attempt,
+            try_no,
+            workspace: self.eyes.root().path().to_owned(),
+            brief: String::from_utf8_lossy(&brief).into_owned(),
+            brief_file,
+            dir: dir.to_owned(),
+            scratch,
+            env,
+        })
+    }
+}
+
+/// An agent that cannot be used at all is a crash of its side, with the reason in the receipt.
+fn unusable(agent: &AgentName, why: String) -> Performance {
+    let fault = Fault { kind: FaultKind::Crashed, reset_at: None, message: Some(why) };
+    let receipt = Receipt { schema: 1, agent: agent.to_string(), fault: Some(fault), ..Receipt::default() };
+    Performance { receipt, wait: WaitStatus::NotStarted { errno: None }, duration_ms: 0 }
+}
+
+/// Tells from the journal, oldest first.
+pub(crate) fn tells(lines: &[JournalLine]) -> Vec<Tell> {
+    lines
+        .iter()
+        .filter_map(|line| match &line.event {
+            Event::Told { by, text } => Some(Tell { by: by.clone(), text: text.clone() }),
+            _ => None,
+        })
+        .collect()
+}

@@ -1,0 +1,70 @@
+//! The one environment that agent and gates share, and the secrets that are taken out of what is written.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use triphammer_model::Redactor;
+use triphammer_model::environment::{is_shared, looks_secret};
+
+/// Name and value, as the operating system has them.
+pub(crate) type Variables = Vec<(OsString, OsString)>;
+
+/// The environment for agent and gates: the shared list, what the configuration adds, `.local/bin` first in `PATH`.
+pub(crate) fn shared(workspace: &Path, extra: &[String]) -> Variables {
+    let mut env: Variables =
+        std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_shared)).collect();
+    add(&mut env, extra);
+    let bin = workspace.join(".local/bin");
+    let old = get(&env, "PATH").map_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"), OsStr::to_owned);
+    let mut path = bin.into_os_string();
+    path.push(":");
+    path.push(old);
+    set(&mut env, "PATH", path);
+    env
+}
+
+/// Adds `NAME` (passed on when set) and `NAME=value` entries.
+pub(crate) fn add(env: &mut Variables, entries: &[String]) {
+    for entry in entries {
+        match entry.split_once('=') {
+            Some((name, value)) => set(env, name, OsString::from(value)),
+            None => {
+                if let Some(value) = std::env::var_os(entry) {
+                    set(env, entry, value);
+                }
+            }
+        }
+    }
+}
+
+/// The value of a variable.
+pub(crate) fn get<'a>(env: &'a Variables, name: &str) -> Option<&'a OsStr> {
+    env.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_os_str())
+}
+
+fn set(env: &mut Variables, name: &str, value: OsString) {
+    env.retain(|(n, _)| n != name);
+    env.push((OsString::from(name), value));
+    env.sort();
+}
+
+/// The names only, sorted.
+pub(crate) fn names(env: &Variables) -> Vec<String> {
+    let mut names: Vec<String> = env.iter().map(|(n, _)| n.to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Redacts the values of variables that look secret by name, of those named, and of those set in the configuration.
+pub(crate) fn redactor(named: &[String], entries: &[String]) -> Redactor {
+    let from_process = std::env::vars_os().filter_map(|(name, value)| {
+        let name = name.into_string().ok()?;
+        (looks_secret(&name) || named.contains(&name)).then(|| (name, value.as_bytes().to_vec()))
+    });
+    let from_entries = entries.iter().filter_map(|entry| {
+        let (name, value) = entry.split_once('=')?;
+        looks_secret(name).then(|| (name.to_owned(), value.as_bytes().to_vec()))
+    });
+    Redactor::new(from_process.chain(from_entries))
+}

@@ -1,0 +1,204 @@
+//! Carries out preflight and judge.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use triphammer_gate::{
+    Gate, GateContext, GateProgress, IntegrityInput, Interrupted, TestCensus, WorkFiles,
+};
+use triphammer_model::event::Isolation;
+use triphammer_model::{Attempt, Event, FailReason, Finding, GateKind, GateVerdict, Launch, Report};
+
+use crate::error::{Doing, Trouble};
+use crate::notice::Notice;
+use crate::run::{Run, interrupted};
+
+/// Where what was there before any work is kept.
+pub(crate) const GRANDFATHERED: &str = "preflight/grandfathered.json";
+/// Where discovered gates are kept.
+pub(crate) const DISCOVERED: &str = "discovered.json";
+
+/// Deadline of one set-up command.
+const SETUP_TIMEOUT: Duration = Duration::from_secs(1_800);
+
+impl Run<'_> {
+    /// The workspace's files as the latest look saw them.
+    pub(crate) fn work_files(&self) -> WorkFiles {
+        WorkFiles::listed(self.eyes.root().path(), self.sight.latest.snapshot().files())
+    }
+
+    /// The gates that apply to the workspace as it is.
+    pub(crate) fn gates_now(&mut self) -> Vec<Gate> {
+        let files = self.work_files();
+        self.bench.discovered.look(&self.bench.packs, &files);
+        triphammer_gate::applying(&self.bench.packs, &self.bench.discovered, &self.spec)
+    }
+
+    /// Makes an isolated workspace usable, then runs the gates on it as it is.
+    pub(crate) fn preflight(&mut self) -> Result<Vec<Event>, Trouble> {
+        if self.settings.isolation != Isolation::InPlace
+            && let Some(event) = self.set_up(self.eyes.root().path())?
+        {
+            return Ok(vec![event]);
+        }
+        self.take_look()?;
+        let gates = self.gates_now();
+        let files = self.work_files();
+        let dir = self.dir.path().join("preflight");
+        self.dir.make(&dir).doing("making a folder for the preflight")?;
+        let pid = self.gate_pid()?;
+        let context = self.gate_context(self.eyes.root().path(), &dir, &files, &pid);
+        let watcher = self.watcher;
+        let progress = |p: GateProgress<'_>| watcher.notice(&Notice::Gate(p));
+        let begun = Instant::now();
+        let empty = self.machine.start().is_some_and(|s| s.empty);
+        let found =
+            triphammer_gate::preflight(&context, &gates, self.bench.packs.baseline(), empty, &progress);
+        self.timings.gates += begun.elapsed();
+        let Ok(found) = found else { return Ok(vec![interrupted()]) };
+        for gate in &found.facts.vacuous {
+            self.watcher.notice(&Notice::Remark(&format!(
+                "check `{gate}` is green before any work: it proves nothing"
+            )));
+        }
+        self.dir.write_json("preflight/report.json", &found.report).doing("writing the preflight's report")?;
+        self.dir.write_json(GRANDFATHERED, &found.grandfathered).doing("writing what was there already")?;
+        self.dir.write_json(DISCOVERED, &self.bench.discovered).doing("writing the discovered gates")?;
+        self.bench.grandfathered = found.grandfathered;
+        Ok(vec![Event::Preflighted(found.facts)])
+    }
+
+    fn gate_context<'a>(
+        &'a self,
+        workspace: &'a Path,
+        dir: &'a Path,
+        files: &'a WorkFiles,
+        pid_file: &'a Path,
+    ) -> GateContext<'a> {
+        GateContext {
+            workspace,
+            dir,
+            env: &self.env,
+            supervisor: &*self.supervisor,
+            cancel: &self.cancel,
+            log_cap: self.settings.log_cap,
+            pid_file: Some(pid_file),
+            files,
+        }
+    }
+
+    fn gate_pid(&self) -> Result<PathBuf, Trouble> {
+        self.dir.make(&self.dir.live()).doing("making a folder")?;
+        Ok(self.dir.live().join("gate.pid"))
+    }
+
+    /// Runs the set-up commands in a folder. `Some` is the event of a failure or an interrupt.
+    pub(crate) fn set_up(&self, folder: &Path) -> Result<Option<Event>, Trouble> {
+        let logs = self.dir.path().join("setup");
+        for (number, command) in self.settings.setup.iter().enumerate() {
+            let log = logs.join(format!("{:02}.log", number + 1));
+            self.dir.make(&logs).doing("making a folder for set-up logs")?;
+            let launch = Launch {
+                argv: ["sh", "-c", command].map(Into::into).to_vec(),
+                dir: folder.to_owned(),
+                env: self.env.clone(),
+                stdin: None,
+                stdout: log.clone(),
+                stderr: log.clone(),
+                log_cap: self.settings.log_cap,
+                tail_cap: 2_000,
+                timeout: Some(SETUP_TIMEOUT),
+                idle: None,
+                grace: Duration::from_secs(5),
+                pid_file: Some(self.gate_pid()?),
+            };
+            let ended = self.supervisor.run(&launch, &self.cancel).doing("running a set-up command")?;
+            if self.cancel.is_raised() {
+                return Ok(Some(interrupted()));
+            }
+            if !ended.wait.is_success() {
+                return Ok(Some(Event::SetupFailed {
+                    reason: FailReason::SetupFailed,
+                    detail: format!("set-up command `{command}`: {}; see {}", ended.wait, log.display()),
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Runs the gates on the attempt's tree.
+    pub(crate) fn judge(&mut self, attempt: Attempt) -> Result<Vec<Event>, Trouble> {
+        let broken = self.pins.broken(&self.dir);
+        if !broken.is_empty() {
+            return Ok(vec![Event::PinsBroken { pins: broken }]);
+        }
+        let dir = self.dir.attempt(attempt);
+        let gates = self.gates_now();
+        self.dir.write_json(DISCOVERED, &self.bench.discovered).doing("writing the discovered gates")?;
+        let files = self.work_files();
+        let begun = Instant::now();
+        let integrity = self.integrity(&files);
+        let run = self.run_gates(&gates, self.eyes.root().path(), &files, &dir, Some(integrity))?;
+        self.timings.gates += begun.elapsed();
+        let Ok(report) = run else { return Ok(vec![interrupted()]) };
+        let all_passed = report.ok;
+        let mut verdicts = report.verdicts;
+        if all_passed && !self.moved_since_start(&self.sight.latest) {
+            verdicts.push(nothing_moved());
+        } else if all_passed && self.settings.confirm_clean {
+            match self.confirm_clean(&gates, attempt)? {
+                Ok(verdict) => verdicts.push(verdict),
+                Err(event) => return Ok(vec![event]),
+            }
+        }
+        let report = Report::new(verdicts);
+        self.dir.write_json(dir.join("report.json"), &report).doing("writing the report")?;
+        let facts = report.facts();
+        self.briefing.previous = Some((attempt, report));
+        Ok(vec![Event::Judged { attempt, report: facts }])
+    }
+
+    /// Runs gates in a folder; their logs go below `dir`.
+    pub(crate) fn run_gates(
+        &self,
+        gates: &[Gate],
+        workspace: &Path,
+        files: &WorkFiles,
+        dir: &Path,
+        integrity: Option<GateVerdict>,
+    ) -> Result<Result<Report, Interrupted>, Trouble> {
+        let pid = self.gate_pid()?;
+        let context = self.gate_context(workspace, dir, files, &pid);
+        let plan = triphammer_gate::Plan {
+            gates,
+            integrity,
+            grandfathered: &self.bench.grandfathered,
+            baseline: self.bench.packs.baseline(),
+            policy: self.settings.stages,
+        };
+        let watcher = self.watcher;
+        let progress = |p: GateProgress<'_>| watcher.notice(&Notice::Gate(p));
+        Ok(triphammer_gate::run(&context, plan, &progress))
+    }
+
+    fn integrity(&self, files: &WorkFiles) -> GateVerdict {
+        let shadowed = triphammer_gate::shadowed(&self.bench.tools, self.eyes.root().path());
+        triphammer_gate::integrity(&IntegrityInput {
+            offences: &self.bench.offences,
+            additions: &self.bench.additions,
+            shadowed: &shadowed,
+            census_start: &self.bench.census,
+            census_now: &TestCensus::of(files),
+            allow: &self.spec.allow,
+        })
+    }
+}
+
+fn nothing_moved() -> GateVerdict {
+    let finding = Finding::error(
+        "forge/nothing-moved",
+        "the gates pass, but nothing differs from the start: there is no work to accept",
+    )
+    .with_fix("change the deliverable so that the goal is met; what gates write themselves does not count");
+    GateVerdict::from_findings("forge".into(), GateKind::Static, vec![finding])
+}

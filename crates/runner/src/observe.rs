@@ -1,0 +1,180 @@
+//! Carries out observe: what moved, what the claims are worth, the trees, the protected bytes.
+
+use std::time::{Instant, SystemTime};
+
+use triphammer_model::movement::Infrastructure;
+use triphammer_model::{Attempt, ClaimedFile, Content, Event, Movement, Observed, Receipt, TreeId};
+use triphammer_workspace::{
+    ClaimScene, Look, Window, fingerprint_file, moved, moved_infrastructure, stand,
+};
+
+use crate::attempt::{INFRASTRUCTURE_FILE, before_name};
+use crate::error::{Doing, Trouble};
+use crate::notice::Notice;
+use crate::run::Run;
+
+impl Run<'_> {
+    /// Sees what moved, holds the claims against it, keeps the trees, puts protected bytes back.
+    pub(crate) fn observe(&mut self, attempt: Attempt, unverifiable: bool) -> Result<Vec<Event>, Trouble> {
+        let dir = self.dir.attempt(attempt);
+        let before = match self.sight.before.take() {
+            Some(before) => before,
+            None => self.remember_before(attempt)?,
+        };
+        let after = self.look_since(&before)?;
+        let observed = moved(&before, &after);
+        let infrastructure = self.infrastructure_moved(&observed)?;
+        let files = self.claimed(attempt)?;
+        let claimed = self.stand(attempt, &before, &observed, &files);
+        let mut movement = Movement {
+            schema: 1,
+            observed,
+            claimed,
+            touched: Vec::new(),
+            infrastructure,
+            bounds: after.bounds().clone(),
+        };
+        movement.settle(&self.settings.policy, unverifiable);
+        for o in movement.observed.iter().filter(|o| o.content != Content::Same) {
+            self.sight.moved_by_agents.insert(o.path.clone());
+        }
+
+        let id = self.dir.id().clone();
+        let left = self
+            .eyes
+            .keep(&after, &id, &format!("{}-left", attempt.dir_name()))
+            .doing("keeping the tree as the agent left it")?;
+        let judged = self.put_protected_back(after)?;
+        let kept = self.eyes.keep(&judged, &id, &attempt.dir_name()).doing("keeping the tree as judged")?;
+        if !movement.observed.is_empty() {
+            self.write_diff(attempt, &left.tree)?;
+        }
+        self.dir.write_json(dir.join("movement.json"), &movement).doing("writing the movement")?;
+        if movement.touched.is_empty() {
+            self.briefing.notes.push(format!("Attempt {attempt} changed nothing in the deliverable."));
+        }
+        let event = Event::Observed {
+            attempt,
+            movement: movement.facts(),
+            left: left.tree,
+            tree: kept.tree,
+            offences: u32::try_from(self.bench.offences.len()).unwrap_or(u32::MAX),
+            moved_since_start: self.moved_since_start(&judged),
+        };
+        self.sight.latest = judged;
+        Ok(vec![event])
+    }
+
+    fn look_since(&mut self, earlier: &Look) -> Result<Look, Trouble> {
+        let begun = Instant::now();
+        let look = self.eyes.look(Some(earlier)).doing("looking at the workspace")?;
+        self.timings.tick_waits += look.waited();
+        self.timings.looks += begun.elapsed();
+        Ok(look)
+    }
+
+    /// Infrastructure is looked at whenever the deliverable did not move.
+    fn infrastructure_moved(&self, observed: &[Observed]) -> Result<Option<Infrastructure>, Trouble> {
+        let still = observed.iter().all(|o| o.content == Content::Same);
+        match &self.sight.infrastructure {
+            Some(earlier) if still => {
+                let now = self.eyes.infrastructure().doing("looking at hidden tool folders")?;
+                Ok(Some(moved_infrastructure(earlier, &now)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// What the receipt claims; an attempt whose process died before it wrote one claims nothing.
+    fn claimed(&self, attempt: Attempt) -> Result<Vec<ClaimedFile>, Trouble> {
+        match self.dir.read_json::<Receipt>(self.dir.attempt(attempt).join("receipt.json")) {
+            Ok(receipt) => Ok(receipt.files),
+            Err(error) if error.source.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(Trouble::new("reading the receipt", &error)),
+        }
+    }
+
+    fn stand(
+        &self,
+        attempt: Attempt,
+        before: &Look,
+        observed: &[Observed],
+        files: &[ClaimedFile],
+    ) -> Vec<triphammer_model::Claim> {
+        let (start, end) = self.window(attempt);
+        let scene = ClaimScene {
+            root: self.eyes.root(),
+            zones: self.eyes.zones(),
+            observed,
+            before: before.snapshot(),
+            infrastructure_before: self.sight.infrastructure.as_ref(),
+            window: Window::new(start, end),
+        };
+        stand(&scene, files)
+    }
+
+    /// Restores protected files that the agent changed and looks again where there were any.
+    fn put_protected_back(&mut self, after: Look) -> Result<Look, Trouble> {
+        let checked = self.protected.check(&after);
+        self.bench.additions = checked.additions;
+        self.bench.offences = checked
+            .offences
+            .iter()
+            .map(|o| triphammer_gate::Offence { path: o.path.clone(), change: o.change })
+            .collect();
+        if checked.offences.is_empty() {
+            return Ok(after);
+        }
+        let stuck =
+            self.protected.restore(&self.eyes, &checked.offences).doing("putting protected files back")?;
+        for (path, why) in stuck {
+            self.watcher.notice(&Notice::Remark(&format!("could not put back `{path}`: {why}")));
+        }
+        self.look_since(&after)
+    }
+
+    fn write_diff(&self, attempt: Attempt, left: &TreeId) -> Result<(), Trouble> {
+        let store = self.eyes.store();
+        let from = store
+            .kept(self.dir.id(), &before_name(attempt))
+            .doing("finding the tree before the attempt")?;
+        let patch = store.diff_patch(&from.tree, left).doing("writing the attempt's diff")?;
+        self.dir.write(self.dir.attempt(attempt).join("diff.patch"), &patch).doing("writing the attempt's diff")
+    }
+
+    /// Whether anything that an agent moved differs from the start. What gates wrote does not count.
+    pub(crate) fn moved_since_start(&self, now: &Look) -> bool {
+        moved(&self.sight.start, now)
+            .iter()
+            .any(|o| o.content != Content::Same && self.sight.moved_by_agents.contains(&o.path))
+    }
+
+    /// When the agent worked, by the journal.
+    fn window(&self, attempt: Attempt) -> (SystemTime, SystemTime) {
+        let mut start = None;
+        let mut end = None;
+        for line in self.journal.lines() {
+            match &line.event {
+                Event::Looked { attempt: n } if *n == attempt => (start, end) = (Some(line.at), None),
+                Event::AgentEnded { attempt: n, .. } if *n == attempt => end = Some(line.at),
+                _ => {}
+            }
+        }
+        let time = |at: Option<jiff::Timestamp>| at.map_or_else(SystemTime::now, SystemTime::from);
+        (time(start), time(end))
+    }
+
+    /// After another process died while the agent worked: what it had written down before.
+    fn remember_before(&mut self, attempt: Attempt) -> Result<Look, Trouble> {
+        let snapshot = fingerprint_file::read(&self.dir.attempt(attempt).join("before.fp"))
+            .doing("reading the fingerprint before the attempt")?;
+        let kept = self
+            .eyes
+            .store()
+            .kept(self.dir.id(), &before_name(attempt))
+            .doing("finding the tree before the attempt")?;
+        self.sight.infrastructure =
+            fingerprint_file::read(&self.dir.live().join(INFRASTRUCTURE_FILE)).ok();
+        self.eyes.remember(snapshot, &kept).doing("remembering the tree before the attempt")
+    }
+}

@@ -1,0 +1,69 @@
+//! What a run is judged against: copied, hashed, held in memory, and checked before each use.
+
+use std::collections::BTreeMap;
+
+use triphammer_model::Digest;
+use triphammer_store::{FileError, RunDir};
+
+/// Pinned inputs by their path below `pinned/`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pins(BTreeMap<String, Vec<u8>>);
+
+impl Pins {
+    pub(crate) fn add(&mut self, path: impl Into<String>, bytes: impl Into<Vec<u8>>) {
+        self.0.insert(path.into(), bytes.into());
+    }
+
+    pub(crate) fn add_json(&mut self, path: &str, value: &impl serde::Serialize) {
+        let bytes = serde_json::to_vec_pretty(value).expect("plain data always serialises");
+        self.add(path, bytes);
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Option<&[u8]> {
+        self.0.get(path).map(Vec::as_slice)
+    }
+
+    /// The pins below a folder, by their path inside it.
+    pub(crate) fn below(&self, folder: &str) -> BTreeMap<String, Vec<u8>> {
+        self.0
+            .iter()
+            .filter_map(|(path, bytes)| Some((path.strip_prefix(folder)?.strip_prefix('/')?.to_owned(), bytes.clone())))
+            .collect()
+    }
+
+    /// Writes them out and takes in what was written (a secret in them is redacted on disk).
+    pub(crate) fn write(&mut self, dir: &RunDir) -> Result<BTreeMap<String, Digest>, FileError> {
+        let mut digests = BTreeMap::new();
+        for (path, bytes) in &mut self.0 {
+            let relative = format!("pinned/{path}");
+            dir.write(&relative, bytes)?;
+            let written = dir.read(&relative)?;
+            digests.insert(path.clone(), Digest::of(&written));
+            // Whoever resumes the run has only what is on disk; both must judge against the same.
+            *bytes = written;
+        }
+        Ok(digests)
+    }
+
+    /// Reads pins back; those whose digest is not the recorded one are returned beside.
+    pub(crate) fn read(dir: &RunDir, digests: &BTreeMap<String, Digest>) -> (Self, Vec<String>) {
+        let mut pins = Self::default();
+        let mut broken = Vec::new();
+        for (path, digest) in digests {
+            match dir.read(format!("pinned/{path}")) {
+                Ok(bytes) if Digest::of(&bytes) == *digest => pins.add(path.clone(), bytes),
+                _ => broken.push(path.clone()),
+            }
+        }
+        (pins, broken)
+    }
+
+    /// Pins whose copy on disk is no longer what is held in memory.
+    pub(crate) fn broken(&self, dir: &RunDir) -> Vec<String> {
+        self.0
+            .iter()
+            .filter(|(path, bytes)| dir.read(format!("pinned/{path}")).ok().as_ref() != Some(*bytes))
+            .map(|(path, _)| path.clone())
+            .collect()
+    }
+}

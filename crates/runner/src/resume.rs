@@ -1,0 +1,237 @@
+//! Takes a run up again from its directory: the journal through the same machine, the rest from what is pinned.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use triphammer_agent::end_left_over;
+use triphammer_forge::Machine;
+use triphammer_gate::Packs;
+use triphammer_model::event::Isolation;
+use triphammer_model::{Attempt, Cancel, Content, Event, Movement, Outcome, Redactor, Report, RunId, Spec, path};
+use triphammer_store::{Journal, RunDir, Runs};
+use triphammer_workspace::{Eyes, Lease, Protected, Root, Store, ZoneMap, fingerprint_file};
+
+use crate::agents;
+use crate::attempt::tells;
+use crate::environment;
+use crate::error::StartError;
+use crate::gates::{DISCOVERED, GRANDFATHERED};
+use crate::notice::{Notice, Watcher};
+use crate::pins::Pins;
+use crate::prepare::{redactor, supervisor};
+use crate::run::{Bench, Briefing, Run, Sight, Timings};
+use crate::settings::Settings;
+
+/// Takes run `id` up again. Processes that the dead run left behind are ended first.
+///
+/// # Errors
+/// [`StartError`] when the run is over for good, is being worked on, is damaged, or its workspace is gone.
+pub fn reopen<'w>(
+    runs_path: &Path,
+    state: PathBuf,
+    id: &RunId,
+    cancel: Cancel,
+    watcher: &'w dyn Watcher,
+) -> Result<Run<'w>, StartError> {
+    let runs = Runs::new(runs_path.to_owned());
+    // Settings name the secrets; they are read before anything is written.
+    let plain = runs.open(id, Redactor::default());
+    let settings_text = plain.read("pinned/policy.toml").map_err(StartError::infrastructure)?;
+    let settings: Settings = toml::from_str(&String::from_utf8_lossy(&settings_text))
+        .map_err(|e| StartError::Infrastructure(format!("run {id}: pinned/policy.toml cannot be read: {e}")))?;
+    let redactor = redactor(&settings);
+    let dir = runs.open(id, redactor.clone());
+    let (journal, torn) =
+        Journal::reopen(&dir.journal(), redactor.clone()).map_err(StartError::infrastructure)?;
+    let machine = replay(&journal, id)?;
+    let started = machine.start().cloned().ok_or_else(|| StartError::Infrastructure(format!("run {id} has no start")))?;
+
+    let ended = end_leftovers(&dir)?;
+    let (pins, broken) = Pins::read(&dir, &started.pins);
+    let workspace = PathBuf::from(std::ffi::OsString::from(
+        <std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(
+            path::unescape(&started.workspace).map_err(StartError::infrastructure)?.into_vec(),
+        ),
+    ));
+    let lease = Lease::acquire(&workspace, &state, id).map_err(StartError::infrastructure)?;
+    let parts = Parts { dir: &dir, runs_path, settings: &settings, pins: &pins };
+    let spec = parts.spec()?;
+    let packs = Packs::parse(&pins.below("gates"), settings.gates.as_deref()).map_err(StartError::infrastructure)?;
+    let eyes = parts.eyes(&workspace)?;
+    let sight = parts.sight(&eyes, &journal)?;
+    let protected = parts.protected(&eyes, &spec)?;
+    let built = agents::build(&settings, &redactor, |name| {
+        pins.get(&agents::script_pin(name)).map(|text| String::from_utf8_lossy(text).into_owned())
+    });
+    let env = environment::shared(&workspace, &settings.env);
+    let origin = match (&started.origin, settings.isolation) {
+        (Some(origin), isolation) if isolation != Isolation::InPlace => Root::open(Path::new(origin)).ok(),
+        _ => None,
+    };
+    let bench = Bench {
+        packs,
+        discovered: dir.read_json(DISCOVERED).unwrap_or_default(),
+        grandfathered: dir.read_json(GRANDFATHERED).unwrap_or_default(),
+        census: parts.pinned("tests.json")?,
+        tools: parts.pinned("tools.json")?,
+        offences: Vec::new(),
+        additions: Vec::new(),
+    };
+    let briefing = Briefing {
+        lessons: parts.pinned("lessons.json")?,
+        previous: parts.last_report(),
+        notes: notes(machine.outcome(), machine.attempt()),
+        tells: tells(journal.lines()),
+    };
+    let mut run = Run {
+        journal,
+        machine,
+        pending: VecDeque::new(),
+        began: Instant::now(),
+        spec,
+        pins,
+        env,
+        agents: built,
+        supervisor: supervisor(redactor)?,
+        cancel,
+        watcher,
+        state,
+        sight,
+        eyes,
+        protected,
+        bench,
+        briefing,
+        origin,
+        settings,
+        dir,
+        timings: Timings::default(),
+        _lease: lease,
+    };
+    watcher.notice(&Notice::Launched { run: run.dir.id(), dir: run.dir.path() });
+    if let Some(torn) = &torn {
+        watcher.notice(&Notice::Remark(&format!(
+            "journal line {} was not finished ({} bytes); it was cut off, what it would have said did not happen",
+            torn.line, torn.bytes
+        )));
+    }
+    let resumed = Event::Resumed {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        ended,
+        torn_bytes: torn.map_or(0, |t| t.bytes),
+    };
+    run.record(&resumed).map_err(StartError::infrastructure)?;
+    if !broken.is_empty() {
+        run.pending.clear();
+        run.record(&Event::PinsBroken { pins: broken }).map_err(StartError::infrastructure)?;
+    }
+    Ok(run)
+}
+
+/// Feeds the journal through the machine and refuses what cannot be resumed.
+fn replay(journal: &Journal, id: &RunId) -> Result<Machine, StartError> {
+    let mut machine = Machine::new();
+    for line in journal.lines() {
+        machine.handle(line.stamp(), &line.event);
+    }
+    match machine.outcome() {
+        Some(outcome) if !outcome.is_resumable() => Err(StartError::Config(format!(
+            "run {id} is over: {} ({}); start a new one",
+            outcome.word(),
+            outcome.reason()
+        ))),
+        _ => Ok(machine),
+    }
+}
+
+/// Ends process trees whose pid files the dead run left behind.
+fn end_leftovers(dir: &RunDir) -> Result<Vec<u32>, StartError> {
+    let mut ended = Vec::new();
+    let mut files = vec![dir.live().join("gate.pid")];
+    if let Ok(attempts) = std::fs::read_dir(dir.path().join("attempts")) {
+        files.extend(attempts.flatten().map(|a| a.path().join(triphammer_agent::PID_FILE)));
+    }
+    for file in files.iter().filter(|f| f.exists()) {
+        if let Some(pid) = end_left_over(file).map_err(StartError::infrastructure)? {
+            ended.push(pid);
+        }
+        let _ = std::fs::remove_file(file);
+    }
+    Ok(ended)
+}
+
+/// What the next brief should say about the break.
+fn notes(outcome: Option<&Outcome>, attempt: Attempt) -> Vec<String> {
+    match outcome {
+        Some(Outcome::Interrupted) | None => {
+            vec![format!("The run was interrupted around attempt {attempt}; its work is still in the workspace.")]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What a resumed run is put together from.
+struct Parts<'a> {
+    dir: &'a RunDir,
+    runs_path: &'a Path,
+    settings: &'a Settings,
+    pins: &'a Pins,
+}
+
+impl Parts<'_> {
+    fn pinned<T: serde::de::DeserializeOwned + Default>(&self, name: &str) -> Result<T, StartError> {
+        match self.pins.get(name) {
+            None => Ok(T::default()),
+            Some(bytes) => serde_json::from_slice(bytes)
+                .map_err(|e| StartError::Infrastructure(format!("pinned/{name} cannot be read: {e}"))),
+        }
+    }
+
+    fn spec(&self) -> Result<Spec, StartError> {
+        let text = self.pins.get("spec.md").unwrap_or_default();
+        Spec::parse("pinned/spec.md", text).map_err(StartError::infrastructure)
+    }
+
+    fn eyes(&self, workspace: &Path) -> Result<Eyes, StartError> {
+        let root = Root::open(workspace).map_err(StartError::infrastructure)?;
+        let zones: ZoneMap = match self.pins.get("zones.json") {
+            Some(bytes) => serde_json::from_slice(bytes).map_err(StartError::infrastructure)?,
+            None => return Err(StartError::Infrastructure("pinned/zones.json is missing".to_owned())),
+        };
+        let store = Store::open(&self.runs_path.join(".store.git")).map_err(StartError::infrastructure)?;
+        Ok(Eyes::new(root, zones, store))
+    }
+
+    fn sight(&self, eyes: &Eyes, journal: &Journal) -> Result<Sight, StartError> {
+        let snapshot =
+            fingerprint_file::read(&self.dir.path().join("start.fp")).map_err(StartError::infrastructure)?;
+        let kept = eyes.store().kept(self.dir.id(), "0").map_err(StartError::infrastructure)?;
+        let start = eyes.remember(snapshot, &kept).map_err(StartError::infrastructure)?;
+        let latest = eyes.look(Some(&start)).map_err(StartError::infrastructure)?;
+        let mut moved_by_agents = BTreeSet::new();
+        for line in journal.lines() {
+            let Event::Observed { attempt, .. } = &line.event else { continue };
+            if let Ok(movement) =
+                self.dir.read_json::<Movement>(self.dir.attempt(*attempt).join("movement.json"))
+            {
+                let moved = movement.observed.into_iter().filter(|o| o.content != Content::Same);
+                moved_by_agents.extend(moved.map(|o| o.path));
+            }
+        }
+        Ok(Sight { latest, before: None, infrastructure: None, start, moved_by_agents })
+    }
+
+    fn protected(&self, eyes: &Eyes, spec: &Spec) -> Result<Protected, StartError> {
+        let extra: Vec<triphammer_model::WorkPath> = self.pinned("protected.json")?;
+        let kept = eyes.store().kept(self.dir.id(), "0").map_err(StartError::infrastructure)?;
+        Protected::from_tree(eyes.store(), &kept, &spec.protect, &extra).map_err(StartError::infrastructure)
+    }
+
+    fn last_report(&self) -> Option<(Attempt, Report)> {
+        let last = self.settings.limits.attempts;
+        (1..=last).rev().map(Attempt::new).find_map(|attempt| {
+            let report = self.dir.read_json(self.dir.attempt(attempt).join("report.json")).ok()?;
+            Some((attempt, report))
+        })
+    }
+}

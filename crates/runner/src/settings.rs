@@ -1,0 +1,79 @@
+//! What a run was set to do, with every default filled in. Pinned as `policy.toml`.
+
+use serde::{Deserialize, Serialize};
+use triphammer_model::config::PromptWay;
+use triphammer_model::event::Isolation;
+use triphammer_model::policy::PipelinePolicy;
+use triphammer_model::{AgentName, Limits, Policy, Span};
+
+/// What stands behind an agent's name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AgentKind {
+    /// A command with its arguments.
+    Command {
+        /// Program and arguments.
+        argv: Vec<String>,
+    },
+    /// A shell line (`--agent-cmd`).
+    Shell {
+        /// The line.
+        line: String,
+    },
+    /// A recorded session.
+    Scripted {
+        /// The file, as named in messages; its text is pinned under `pinned/scripts/`.
+        script: String,
+    },
+}
+
+/// One agent of the chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentSettings {
+    /// Its name.
+    pub name: AgentName,
+    /// How the brief reaches it.
+    pub prompt: PromptWay,
+    /// Variables beyond the shared environment: `NAME` passes it on, `NAME=value` sets it.
+    pub env: Vec<String>,
+    /// Hard deadline of one try.
+    pub timeout: Span,
+    /// Longest silence.
+    pub idle_timeout: Span,
+    /// What stands behind it.
+    pub kind: AgentKind,
+}
+
+/// Everything that decides how a run goes, beside the spec and the packs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Order and stopping of gates.
+    pub stages: PipelinePolicy,
+    /// How the workspace is kept apart.
+    pub isolation: Isolation,
+    /// All green before any work is no reason to stop.
+    pub allow_green: bool,
+    /// Whether acceptance is confirmed on a fresh checkout.
+    pub confirm_clean: bool,
+    /// Bytes kept of each log stream.
+    pub log_cap: u64,
+    /// Packs by name; absent is discovery.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gates: Option<Vec<String>>,
+    /// Variables beyond the built-in list for agent and gates.
+    pub env: Vec<String>,
+    /// Variables whose values are redacted beside those that look secret.
+    pub secrets: Vec<String>,
+    /// Names and globs pruned as caches beside the built-in ones.
+    pub skip: Vec<String>,
+    /// Commands that make an isolated workspace usable.
+    pub setup: Vec<String>,
+    /// Ignored files that an isolated workspace gets.
+    pub carry: Vec<String>,
+    /// What may be spent.
+    pub limits: Limits,
+    /// The breaker's policy.
+    pub policy: Policy,
+    /// The fallback chain.
+    pub chain: Vec<AgentSettings>,
+}
