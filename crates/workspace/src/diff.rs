@@ -12,7 +12,7 @@ use crate::root::work_path;
 use crate::store_objects::{Store, StoreError};
 
 /// How long git may think about a difference.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Two trees could not be compared.
 #[derive(Debug, thiserror::Error)]

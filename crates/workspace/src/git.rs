@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 /// How long a question to git may take. A hostile repository can make git wait for ever, on a FIFO for instance.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// `git` with an environment and options under which a repository's own configuration runs no code: no hooks, no
 /// file system monitor, no filters of the user's, no fetching, no prompts. What a caller runs on a repository that
@@ -59,21 +59,15 @@ pub(crate) fn output_within(mut command: Command, patience: Duration) -> io::Res
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let stdout = drain(child.stdout.take());
     let stderr = drain(child.stderr.take());
-    match stdout.recv_timeout(patience) {
-        Ok(stdout) => {
-            let stdout = stdout?;
-            let stderr = stderr.recv_timeout(patience).unwrap_or_else(|_| Ok(Vec::new()))?;
-            Ok(Output { status: child.wait()?, stdout, stderr })
-        }
-        Err(_) => {
-            child.kill()?;
-            child.wait()?;
-            Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                format!("git gave no answer in {} s", patience.as_secs()),
-            ))
-        }
-    }
+    let Ok(stdout) = stdout.recv_timeout(patience) else {
+        child.kill()?;
+        child.wait()?;
+        let what = format!("git gave no answer in {} s", patience.as_secs());
+        return Err(io::Error::new(io::ErrorKind::TimedOut, what));
+    };
+    let stdout = stdout?;
+    let stderr = stderr.recv_timeout(patience).unwrap_or_else(|_| Ok(Vec::new()))?;
+    Ok(Output { status: child.wait()?, stdout, stderr })
 }
 
 fn drain(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<io::Result<Vec<u8>>> {
@@ -97,9 +91,12 @@ pub(crate) fn complaint(output: &Output) -> String {
 /// Answers whether git ignores a path, from one git process that is started at the first question.
 pub(crate) struct IgnoreAsker {
     root: OsString,
-    child: Option<(Child, ChildStdin, mpsc::Receiver<Option<Vec<u8>>>)>,
+    child: Option<Asked>,
     deaths: u32,
 }
+
+/// The process, what it is asked through, and the fields of its answers.
+type Asked = (Child, ChildStdin, mpsc::Receiver<Option<Vec<u8>>>);
 
 /// A path that git refuses to judge ends the process; a tree full of them must not cost a process each.
 const MAX_DEATHS: u32 = 8;

@@ -6,20 +6,25 @@
 //! fixed as a [`ZoneMap`]. [`Eyes`] take [`Look`]s: a [`Snapshot`] of names and stats, whose fresh timestamps are
 //! waited out, together with the content id of every entry, read only where a stat moved. Content goes into the
 //! [`Store`], a bare git repository of our own, and [`Eyes::keep`] makes a look a git tree there, with a
-//! [`Manifest`] of what git drops. [`moved`] compares two looks, `stand` holds claims against the world,
-//! `Protected` compares and puts back what must not change, [`restore`] makes a folder equal a tree, and
-//! `apply` merges a tree into a person's folder.
+//! [`Manifest`] of what git drops. [`moved`] compares two looks, [`stand`] holds claims against the world,
+//! [`Protected`] compares and puts back what must not change, [`restore`] makes a folder equal a tree, and
+//! [`apply()`] merges a tree into a person's folder.
 //!
 //! What an agent can write is hostile: FIFOs are never opened, git never runs code of a repository, and what could
-//! not be seen is said in the bounds. A `Lease` keeps two runs off one folder; `isolate`
+//! not be seen is said in the bounds. A [`Lease`] keeps two runs off one folder; [`isolate()`]
 //! gives a run a folder of its own.
 
+pub mod apply;
+pub mod claims;
 pub mod diff;
 pub mod fingerprint_file;
 pub mod git;
+pub mod isolate;
+pub mod lease;
 pub mod look;
 pub mod movement;
 mod placing;
+pub mod protect;
 pub mod restore;
 pub mod root;
 mod skip_set;
@@ -30,10 +35,15 @@ pub mod trees;
 mod walk;
 pub mod zones;
 
+pub use apply::{ApplyError, ApplyReport, Conflict, apply};
+pub use claims::{ClaimScene, Window, stand};
 pub use diff::{DiffError, TreeChange};
 pub use fingerprint_file::FingerprintError;
+pub use isolate::{Carried, IsolateError, Isolated, Place, Start, carry, isolate, state_folder};
+pub use lease::{Lease, LeaseError};
 pub use look::{DEFAULT_LIMIT, Eyes, Look, LookError};
 pub use movement::{moved, moved_infrastructure};
+pub use protect::{Checked, Offence, ProtectError, Protected};
 pub use restore::{Onto, RestoreError, Restored, restore};
 pub use root::{Root, WorkspaceError};
 pub use snapshot::{Entry, EntryKind, Snapshot};

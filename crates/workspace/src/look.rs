@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use triphammer_model::{Bounds, RunId, WorkPath};
+use triphammer_model::{Bounds, RunId};
 
 use crate::root::{Root, work_path};
 use crate::snapshot::{Entry, EntryKind, Pair, Snapshot, pairs, same_facts};
@@ -156,10 +156,6 @@ impl Eyes {
     /// The store.
     pub fn store(&self) -> &Store {
         &self.store
-    }
-
-    pub(crate) fn limit(&self) -> u64 {
-        self.limit
     }
 
     /// Looks at the deliverable. What did not move since `last` is not read again.
@@ -325,15 +321,5 @@ impl Eyes {
                 if same_facts(&Facts::of(&after), &entry.facts) { Ok(held) } else { Err(changed()) }
             }
         }
-    }
-}
-
-/// A content's bytes, for a message or a merge; `None` where they are not in the store.
-pub(crate) fn stored(path: &WorkPath, held: Held) -> Result<ObjectId, String> {
-    match held {
-        Held::Stored(id) => Ok(id),
-        Held::Large(_) => Err(format!("`{path}` is too large for the store")),
-        Held::Nothing => Err(format!("`{path}` is no file")),
-        Held::Unknown => Err(format!("`{path}` could not be read")),
     }
 }

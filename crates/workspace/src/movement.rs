@@ -121,9 +121,8 @@ pub fn moved_infrastructure(before: &Snapshot, after: &Snapshot) -> Infrastructu
     for pair in pairs(before, after) {
         let path = match pair {
             Pair::Before(i) => before.at(i).path,
-            Pair::After(j) => after.at(j).path,
             Pair::Both(i, j) if same_facts(&before.at(i).facts, &after.at(j).facts) => continue,
-            Pair::Both(_, j) => after.at(j).path,
+            Pair::After(j) | Pair::Both(_, j) => after.at(j).path,
         };
         found.moved += 1;
         if found.sample.len() < SAMPLE {

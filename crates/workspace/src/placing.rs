@@ -1,6 +1,8 @@
 //! Placing files into a folder beneath its descriptor: never through a link, never half a file.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +27,8 @@ pub(crate) enum InTheWay {
 pub(crate) enum Thing<'a> {
     /// A regular file with these bytes and permission bits.
     File(&'a [u8], u32),
+    /// A regular file with what this file holds from its start, and permission bits.
+    Copy(&'a File, u32),
     /// A link to this target.
     Link(&'a [u8]),
 }
@@ -63,7 +67,6 @@ fn fresh_name(purpose: &str) -> OsString {
 }
 
 fn raw(mode: u32) -> Mode {
-    #[expect(clippy::unnecessary_cast, reason = "the width of a raw mode differs between platforms")]
     Mode::from_raw_mode((mode & 0o7777) as RawMode)
 }
 
@@ -118,7 +121,7 @@ impl Root {
                 in_dir(dir.as_fd(), || rustix::fs::symlinkat(arg(target), &dir, &beside))?;
                 Ok(Staged { dir, beside, name: name.to_vec(), done: false })
             }
-            Thing::File(bytes, mode) => {
+            Thing::File(_, mode) | Thing::Copy(_, mode) => {
                 let flags =
                     OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let file = in_dir(dir.as_fd(), || {
@@ -126,14 +129,15 @@ impl Root {
                 })?;
                 // From here on the half-written file goes when anything fails.
                 let staged = Staged { dir, beside, name: name.to_vec(), done: false };
-                let mut rest = bytes;
-                while !rest.is_empty() {
-                    match rustix::io::write(&file, rest) {
-                        Ok(n) => rest = &rest[n..],
-                        Err(Errno::INTR) => {}
-                        Err(error) => return Err(error),
+                let mut file = File::from(file);
+                let written = match thing {
+                    Thing::File(bytes, _) => file.write_all(bytes),
+                    Thing::Copy(mut from, _) => {
+                        from.rewind().and_then(|()| io::copy(&mut from, &mut file)).map(|_| ())
                     }
-                }
+                    Thing::Link(_) => Ok(()),
+                };
+                written.map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))?;
                 rustix::fs::fchmod(&file, raw(mode))?;
                 Ok(staged)
             }

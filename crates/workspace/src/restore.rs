@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use triphammer_model::WorkPath;
 
 use crate::look::{Eyes, Held, Look, LookError};
-use crate::placing::{InTheWay, Thing};
+use crate::placing::{InTheWay, Staged, Thing};
 use crate::root::{Root, WorkspaceError, ancestors, work_path};
 use crate::snapshot::EntryKind;
 use crate::store_objects::{ObjectId, Store, StoreError};
@@ -227,7 +227,7 @@ impl Plan {
             } else {
                 Thing::File(&content, kept.manifest.mode_of(&entry.path, entry.mode))
             };
-            let placed = root.stage(entry.path.as_bytes(), thing, InTheWay::Stays).and_then(|s| s.commit());
+            let placed = root.stage(entry.path.as_bytes(), thing, InTheWay::Stays).and_then(Staged::commit);
             done.written += usize::from(done.take(&entry.path, placed)?);
         }
         for (path, mode) in chmod {

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use triphammer_model::{Bounds, WorkPath};
 
 use crate::look::LookError;
-use crate::root::{Root, join, kind_of, stat_at, work_path};
+use crate::root::{Root, ancestors, join, kind_of, stat_at, work_path};
 use crate::tick::{self, Freshness, nanos};
 use crate::zones::{CacheReason, Zone, ZoneMap};
 
@@ -189,7 +189,7 @@ impl Found {
         mut pending: Vec<(Vec<u8>, Zone)>,
     ) -> Result<(), LookError> {
         while let Some((dir, zone)) = pending.pop() {
-            if dir.iter().filter(|b| **b == b'/').count() >= MAX_DEPTH {
+            if ancestors(&dir).count() >= MAX_DEPTH {
                 self.unreadable.insert(dir, format!("nested deeper than {MAX_DEPTH} directories"));
                 continue;
             }
@@ -269,31 +269,28 @@ impl Found {
         let zone = old.zone;
         let mut only =
             Self { listings: BTreeMap::new(), unreadable: BTreeMap::new(), tagged: Vec::new(), ..*self };
-        match list(root, zones, self.want, judge, &dir, zone) {
-            Ok(Some(listing)) => {
-                let came: Vec<_> = listing
-                    .dirs
-                    .iter()
-                    .filter(|(name, zone)| {
-                        self.want.enters(*zone) && !old.dirs.iter().any(|(known, _)| known == name)
-                    })
-                    .map(|(name, zone)| (join(&dir, name), *zone))
-                    .collect();
-                let gone = old.dirs.iter().filter(|(name, _)| !listing.dirs.iter().any(|(n, _)| n == name));
-                for (name, _) in gone {
-                    self.forget(&join(&dir, name));
-                }
-                self.listings.insert(dir, listing);
-                self.descend(root, zones, judge, came)?;
+        if let Ok(Some(listing)) = list(root, zones, self.want, judge, &dir, zone) {
+            let came: Vec<_> = listing
+                .dirs
+                .iter()
+                .filter(|(name, zone)| {
+                    self.want.enters(*zone) && !old.dirs.iter().any(|(known, _)| known == name)
+                })
+                .map(|(name, zone)| (join(&dir, name), *zone))
+                .collect();
+            let gone = old.dirs.iter().filter(|(name, _)| !listing.dirs.iter().any(|(n, _)| n == name));
+            for (name, _) in gone {
+                self.forget(&join(&dir, name));
             }
-            _ => {
-                // It vanished, became a cache, or can no longer be read: say so as the first pass would have.
-                self.forget(&dir);
-                only.descend(root, zones, judge, vec![(dir, zone)])?;
-                self.listings.append(&mut only.listings);
-                self.unreadable.append(&mut only.unreadable);
-                self.tagged.append(&mut only.tagged);
-            }
+            self.listings.insert(dir, listing);
+            self.descend(root, zones, judge, came)?;
+        } else {
+            // It vanished, became a cache, or can no longer be read: say so as the first pass would have.
+            self.forget(&dir);
+            only.descend(root, zones, judge, vec![(dir, zone)])?;
+            self.listings.append(&mut only.listings);
+            self.unreadable.append(&mut only.unreadable);
+            self.tagged.append(&mut only.tagged);
         }
         Ok(())
     }

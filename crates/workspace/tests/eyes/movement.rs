@@ -1,14 +1,12 @@
 //! What moved between two looks, against the world itself.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use common::{Bench, plain};
+use crate::common::{Bench, plain};
 use triphammer_model::{Change, Content, Observed};
 use triphammer_workspace::{Look, moved};
 
@@ -228,9 +226,8 @@ fn act(random: &mut fastrand::Rng, work: &Path) {
         7 => std::fs::remove_file(&path),
         8 => symlink(["f", "a", "nowhere"][random.usize(..3)], &path),
         9 => std::fs::hard_link(&path, &other),
-        10 => {
-            std::fs::metadata(&path).map(|_| common::chmod(&path, [0o644, 0o755, 0o600][random.usize(..3)]))
-        }
+        10 => std::fs::metadata(&path)
+            .map(|_| crate::common::chmod(&path, [0o644, 0o755, 0o600][random.usize(..3)])),
         11 => std::fs::create_dir(&path),
         12 => std::fs::remove_dir(&path),
         13 => {
@@ -261,7 +258,7 @@ fn no_change_is_missed_and_none_invented() {
         }
         let eyes = bench.eyes();
         let mut last: Option<Look> = None;
-        let mut truth = BTreeMap::new();
+        let mut truth: BTreeMap<Vec<u8>, (u32, Vec<u8>)> = BTreeMap::new();
         for round in 0..4 {
             for _ in 0..random.usize(..8) {
                 act(&mut random, &bench.work());

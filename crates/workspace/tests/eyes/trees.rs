@@ -1,10 +1,8 @@
 //! Trees in the store: any git tool reads them, and what they hold can be put back.
 
-mod common;
-
 use std::os::unix::fs::symlink;
 
-use common::{Bench, git, plain, run};
+use crate::common::{Bench, git, plain, run};
 use triphammer_model::{Change, TreeId};
 use triphammer_workspace::{
     Kept, Onto, RestoreError, Store, ZoneConfig, ZoneMap, fingerprint_file, moved, restore,

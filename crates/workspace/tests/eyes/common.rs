@@ -1,5 +1,4 @@
 //! A workspace and a store for tests.
-#![expect(dead_code, reason = "each test file uses its own part")]
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -11,70 +10,70 @@ use std::process::Command;
 use triphammer_model::RunId;
 use triphammer_workspace::{Eyes, Root, Store, ZoneConfig, ZoneMap};
 
-pub struct Bench {
-    pub dir: tempfile::TempDir,
+pub(crate) struct Bench {
+    pub(crate) dir: tempfile::TempDir,
 }
 
 impl Bench {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("work")).unwrap();
         Self { dir }
     }
 
-    pub fn work(&self) -> PathBuf {
+    pub(crate) fn work(&self) -> PathBuf {
         self.dir.path().join("work")
     }
 
-    pub fn at(&self, path: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn at(&self, path: impl AsRef<[u8]>) -> PathBuf {
         self.work().join(OsStr::from_bytes(path.as_ref()))
     }
 
-    pub fn write(&self, path: impl AsRef<[u8]>, content: impl AsRef<[u8]>) {
+    pub(crate) fn write(&self, path: impl AsRef<[u8]>, content: impl AsRef<[u8]>) {
         let path = self.at(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
 
-    pub fn chmod(&self, path: impl AsRef<[u8]>, mode: u32) {
+    pub(crate) fn chmod(&self, path: impl AsRef<[u8]>, mode: u32) {
         chmod(&self.at(path), mode);
     }
 
-    pub fn fifo(&self, path: &str) {
+    pub(crate) fn fifo(&self, path: &str) {
         assert!(Command::new("mkfifo").arg(self.at(path)).status().unwrap().success());
     }
 
-    pub fn git(&self, args: &[&str]) {
+    pub(crate) fn git(&self, args: &[&str]) {
         git(&self.work(), args);
     }
 
-    pub fn root(&self) -> Root {
+    pub(crate) fn root(&self) -> Root {
         Root::open(&self.work()).unwrap()
     }
 
-    pub fn store(&self) -> Store {
+    pub(crate) fn store(&self) -> Store {
         Store::open(&self.dir.path().join("runs/.store.git")).unwrap()
     }
 
-    pub fn zones(&self) -> ZoneMap {
+    pub(crate) fn zones(&self) -> ZoneMap {
         ZoneMap::capture(&self.root(), &ZoneConfig::default()).unwrap()
     }
 
-    pub fn eyes(&self) -> Eyes {
+    pub(crate) fn eyes(&self) -> Eyes {
         Eyes::new(self.root(), self.zones(), self.store())
     }
 }
 
-pub fn run() -> RunId {
+pub(crate) fn run() -> RunId {
     RunId::new("20261130-170601-test-0000")
 }
 
-pub fn chmod(path: &Path, mode: u32) {
+pub(crate) fn chmod(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
 /// Runs git as a person would, with a name and without the machine's configuration.
-pub fn git(dir: &Path, args: &[&str]) -> String {
+pub(crate) fn git(dir: &Path, args: &[&str]) -> String {
     let output = Command::new("git")
         .arg("-C")
         .arg(dir)
@@ -89,7 +88,7 @@ pub fn git(dir: &Path, args: &[&str]) -> String {
 }
 
 /// Everything below a folder, read plainly: an oracle that knows nothing of zones or timestamps.
-pub fn plain(dir: &Path) -> BTreeMap<Vec<u8>, (u32, Vec<u8>)> {
+pub(crate) fn plain(dir: &Path) -> BTreeMap<Vec<u8>, (u32, Vec<u8>)> {
     walkdir::WalkDir::new(dir)
         .min_depth(1)
         .into_iter()
