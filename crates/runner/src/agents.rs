@@ -27,7 +27,7 @@ pub(crate) fn build(
             AgentKind::Scripted { script: file } => Box::new(ScriptedAgent::new(
                 agent.name.clone(),
                 PathBuf::from(file),
-                script(&agent.name).unwrap_or_default(),
+                &script(&agent.name).unwrap_or_default(),
                 limits,
                 redactor.clone(),
             )),

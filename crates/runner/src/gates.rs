@@ -7,7 +7,9 @@ use triphammer_gate::{
     Gate, GateContext, GateProgress, IntegrityInput, Interrupted, TestCensus, WorkFiles,
 };
 use triphammer_model::event::Isolation;
-use triphammer_model::{Attempt, Event, FailReason, Finding, GateKind, GateVerdict, Launch, Report};
+use triphammer_model::policy::PipelinePolicy;
+use triphammer_model::{Attempt, Event, FailReason, Finding, GateKind, GateVerdict, Launch, Report, WorkPath};
+use triphammer_workspace::{EntryKind, Look};
 
 use crate::error::{Doing, Trouble};
 use crate::notice::Notice;
@@ -24,7 +26,7 @@ const SETUP_TIMEOUT: Duration = Duration::from_secs(1_800);
 impl Run<'_> {
     /// The workspace's files as the latest look saw them.
     pub(crate) fn work_files(&self) -> WorkFiles {
-        WorkFiles::listed(self.eyes.root().path(), self.sight.latest.snapshot().files())
+        files_of(&self.sight.latest, self.eyes.root().path())
     }
 
     /// The gates that apply to the workspace as it is.
@@ -174,7 +176,11 @@ impl Run<'_> {
             integrity,
             grandfathered: &self.bench.grandfathered,
             baseline: self.bench.packs.baseline(),
-            policy: self.settings.stages,
+            policy: match self.settings.stages {
+                PipelinePolicy::Staged => triphammer_gate::PipelinePolicy::Staged,
+                PipelinePolicy::FailFast => triphammer_gate::PipelinePolicy::FailFast,
+                PipelinePolicy::CollectAll => triphammer_gate::PipelinePolicy::CollectAll,
+            },
         };
         let watcher = self.watcher;
         let progress = |p: GateProgress<'_>| watcher.notice(&Notice::Gate(p));
@@ -192,6 +198,12 @@ impl Run<'_> {
             allow: &self.spec.allow,
         })
     }
+}
+
+/// The regular files of a look, for gates that read files.
+pub(crate) fn files_of(look: &Look, root: &Path) -> WorkFiles {
+    let files = look.snapshot().iter().filter(|e| e.kind() == EntryKind::File);
+    WorkFiles::listed(root, files.map(|e| WorkPath::from_bytes(e.path)).collect())
 }
 
 fn nothing_moved() -> GateVerdict {

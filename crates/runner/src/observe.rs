@@ -1,6 +1,6 @@
 //! Carries out observe: what moved, what the claims are worth, the trees, the protected bytes.
 
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use triphammer_model::movement::Infrastructure;
 use triphammer_model::{Attempt, ClaimedFile, Content, Event, Movement, Observed, Receipt, TreeId};
@@ -115,7 +115,7 @@ impl Run<'_> {
 
     /// Restores protected files that the agent changed and looks again where there were any.
     fn put_protected_back(&mut self, after: Look) -> Result<Look, Trouble> {
-        let checked = self.protected.check(&after);
+        let checked = self.protected.check(&after).doing("checking protected files")?;
         self.bench.additions = checked.additions;
         self.bench.offences = checked
             .offences
@@ -160,7 +160,10 @@ impl Run<'_> {
                 _ => {}
             }
         }
-        let time = |at: Option<jiff::Timestamp>| at.map_or_else(SystemTime::now, SystemTime::from);
+        let time = |at: Option<jiff::Timestamp>| {
+            let nanos = at.and_then(|at| u64::try_from(at.as_nanosecond()).ok());
+            nanos.map_or_else(SystemTime::now, |n| SystemTime::UNIX_EPOCH + Duration::from_nanos(n))
+        };
         (time(start), time(end))
     }
 

@@ -6,18 +6,19 @@ use std::time::Instant;
 
 use triphammer_agent::ProcessSupervisor;
 use triphammer_forge::{MACHINE_VERSION, Machine};
-use triphammer_gate::{Discovered, Known, Packs, Resolution, TestCensus, WorkFiles};
+use triphammer_gate::{Discovered, Known, Packs, Resolution, TestCensus};
 use triphammer_model::event::{Isolation, Started};
 use triphammer_model::{Cancel, Digest, Event, Redactor, RunId, Spec, Supervisor, WorkPath, path};
 use triphammer_store::{Journal, Runs};
 use triphammer_workspace::{
-    Eyes, IsolationPlan, Kept, Lease, Look, Protected, Root, Store, ZoneConfig, ZoneMap, carry,
+    Eyes, Kept, Lease, Look, Protected, Root, Start, Store, ZoneConfig, ZoneMap, carry,
     fingerprint_file, isolate,
 };
 
 use crate::agents::{self, Agents};
 use crate::environment::{self, Variables};
 use crate::error::StartError;
+use crate::gates::files_of;
 use crate::lessons::learn;
 use crate::notice::{Notice, Watcher};
 use crate::pins::Pins;
@@ -116,12 +117,11 @@ pub fn prepare<'w>(
     let store = Store::open(&runs_path.join(".store.git")).map_err(StartError::infrastructure)?;
     let zone_config = ZoneConfig { skip: settings.skip.clone(), runs: Some(runs_path.clone()) };
     let ground = Ground { origin: origin.as_ref(), store: &store, state: &state, home: &home, id: &id };
-    let root = ground.workspace(&settings, &zone_config, &mut undo, watcher)?;
+    let (root, zones) = ground.workspace(&settings, &zone_config, &mut undo, watcher)?;
     let lease = match early_lease {
         Some(lease) => lease,
         None => Lease::acquire(root.path(), &state, &id).map_err(StartError::infrastructure)?,
     };
-    let zones = ZoneMap::capture(&root, &zone_config).map_err(StartError::infrastructure)?;
     let eyes = Eyes::new(root, zones, store);
     let start = eyes.look(None).map_err(StartError::infrastructure)?;
     let kept = eyes.keep(&start, &id, "0").map_err(StartError::infrastructure)?;
@@ -129,7 +129,7 @@ pub fn prepare<'w>(
         .map_err(StartError::infrastructure)?;
 
     let env = environment::shared(eyes.root().path(), &settings.env);
-    let files = WorkFiles::listed(eyes.root().path(), start.snapshot().files());
+    let files = files_of(&start, eyes.root().path());
     let census = TestCensus::of(&files);
     let tools = Resolution::take(&env, eyes.root().path());
     let lessons = learn(&runs);
@@ -156,7 +156,7 @@ pub fn prepare<'w>(
     let started = Started {
         run: id.clone(),
         spec: spec_name,
-        goal: spec.goal_line().to_owned(),
+        goal: spec.goal_line(),
         spec_path,
         pins: digests,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -236,23 +236,20 @@ impl Ground<'_> {
         zone_config: &ZoneConfig,
         undo: &mut Undo,
         watcher: &dyn Watcher,
-    ) -> Result<Root, StartError> {
+    ) -> Result<(Root, ZoneMap), StartError> {
         if settings.isolation == Isolation::InPlace {
             let path = self.origin.map_or(self.home, Root::path);
-            return Root::open(path).map_err(StartError::config);
+            let root = Root::open(path).map_err(StartError::config)?;
+            let zones = ZoneMap::capture(&root, zone_config).map_err(StartError::infrastructure)?;
+            return Ok((root, zones));
         }
-        let tree0 = match self.origin {
-            Some(origin) => Some(self.keep_origin(origin, zone_config)?),
+        let kept = match self.origin {
+            Some(origin) => Some((origin, self.keep_origin(origin, zone_config)?)),
             None => None,
         };
-        let plan = IsolationPlan {
-            origin: self.origin,
-            tree0: tree0.as_ref().map(|kept| (self.store, kept)),
-            state: self.state,
-            home: self.home,
-            run: self.id,
-        };
-        let apart = isolate(settings.isolation, &plan).map_err(StartError::infrastructure)?;
+        let start = kept.as_ref().map(|(origin, (zones, tree))| Start { origin, zones, store: self.store, tree });
+        let place = triphammer_workspace::Place { state: self.state, home: self.home, run: self.id };
+        let apart = isolate(settings.isolation, start.as_ref(), &place).map_err(StartError::infrastructure)?;
         undo.paths.push(apart.folder.clone());
         for note in &apart.notes {
             watcher.notice(&Notice::Remark(note));
@@ -264,15 +261,23 @@ impl Ground<'_> {
                 watcher.notice(&Notice::Remark(&format!("`{path}` was not carried over: {why}")));
             }
         }
-        Ok(root)
+        // What is a cache or a tool folder there is one here: zones are told by relative paths.
+        match kept {
+            Some((_, (zones, _))) => Ok((root, zones)),
+            None => {
+                let zones = ZoneMap::capture(&root, zone_config).map_err(StartError::infrastructure)?;
+                Ok((root, zones))
+            }
+        }
     }
 
-    fn keep_origin(&self, origin: &Root, zone_config: &ZoneConfig) -> Result<Kept, StartError> {
+    fn keep_origin(&self, origin: &Root, zone_config: &ZoneConfig) -> Result<(ZoneMap, Kept), StartError> {
         let zones = ZoneMap::capture(origin, zone_config).map_err(StartError::infrastructure)?;
         let root = Root::open(origin.path()).map_err(StartError::infrastructure)?;
         let eyes = Eyes::new(root, zones, self.store.clone());
         let look: Look = eyes.look(None).map_err(StartError::infrastructure)?;
-        eyes.keep(&look, self.id, "origin").map_err(StartError::infrastructure)
+        let kept = eyes.keep(&look, self.id, "origin").map_err(StartError::infrastructure)?;
+        Ok((eyes.zones().clone(), kept))
     }
 }
 
