@@ -1,13 +1,46 @@
-//! placeholder
+//! The hands: whatever writes the code, behind one trait, and the supervision of its processes.
+//!
+//! # Theory of operation
+//!
+//! An agent is asked to work on a [task](triphammer_model::Task) and answers with what it claims (a receipt) and how its
+//! process ended. Claims decide nothing here; they are carried to where the world is looked at.
+//!
+//! Every process of an agent or a gate is started through a [shim](shim): this same binary under a hidden name, between
+//! the [`ProcessSupervisor`] and the program. Three facts make sure that nothing outlives its launch:
+//!
+//! - the shim is a subreaper, so everything below it stays below it, however often it forks or changes its session;
+//! - the shim's control channel closes when the supervisor dies, in whatever way, and then it kills everything;
+//! - when the shim itself is killed, its orphans come to the main process, [a subreaper too](become_subreaper), which
+//!   tells them by their session and kills them.
+//!
+//! The shim says "done" only when the kernel says that it has no child left. A pid file names the shim by number, start
+//! time and boot for a process that comes later ([`end_left_over`]).
+//!
+//! Output runs through pipes that the supervisor reads on one thread: redacted, counted, streamed to a log that keeps head
+//! and tail under a fixed cap, with a short tail in memory. The end of a launch is the leader's end: whoever still holds a
+//! pipe is dead by then.
 
+mod beneath;
 mod capped_log;
+mod children;
+mod command;
+mod limits;
 mod pid_file;
 mod plain_file;
+mod plain_text;
 mod process_tree;
+mod receipt_file;
+mod script;
+mod scripted;
 pub mod shim;
 mod subreaper;
 mod supervisor;
+mod transcript;
 
+pub use command::{CommandAgent, CommandConfig, Program, PromptBy};
+pub use limits::ProcessLimits;
 pub use pid_file::{LeftOverError, PID_FILE, end_left_over};
+pub use script::{Script, ScriptError};
+pub use scripted::ScriptedAgent;
 pub use subreaper::become_subreaper;
 pub use supervisor::ProcessSupervisor;

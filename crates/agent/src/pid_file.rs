@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::process_tree::{self, Children, KILL_LIMIT, Proc};
+use crate::process_tree::{self, KILL_LIMIT, Proc};
 
 /// The name under which an agent's pid file lies in its attempt's folder.
 pub const PID_FILE: &str = "agent.pid";
@@ -90,7 +90,7 @@ pub fn end_left_over(pid_file: &Path) -> Result<Option<u32>, LeftOverError> {
         process_tree::signal(&shim, Signal::CONT);
         if await_end(&shim, Duration::from_secs(2)).is_some() {
             let below = |table: &[Proc]| process_tree::descendants(shim.pid, table);
-            survivors.extend(process_tree::kill_all(below, || Children::Unknown, KILL_LIMIT).survivors);
+            survivors.extend(process_tree::kill_all(below, KILL_LIMIT));
             process_tree::signal(&shim, Signal::KILL);
             survivors.extend(await_end(&shim, KILL_LIMIT));
         }
@@ -105,7 +105,7 @@ pub fn end_left_over(pid_file: &Path) -> Result<Option<u32>, LeftOverError> {
         victims.retain(|p| p.pid != us);
         victims
     };
-    survivors.extend(process_tree::kill_all(marked, || Children::Unknown, KILL_LIMIT).survivors);
+    survivors.extend(process_tree::kill_all(marked, KILL_LIMIT));
     if !survivors.is_empty() {
         return Err(LeftOverError::Survivors { pids: survivors });
     }

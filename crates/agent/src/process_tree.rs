@@ -13,7 +13,7 @@ pub(crate) const KILL_LIMIT: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Proc {
     pub(crate) pid: i32,
-    pub(crate) ppid: i32,
+    pub(crate) parent: i32,
     pub(crate) session: i32,
     /// In clock ticks since boot.
     pub(crate) start: u64,
@@ -41,13 +41,13 @@ fn parse_stat(line: &[u8]) -> Option<Proc> {
     let pid = std::str::from_utf8(line.get(..open)?).ok()?.trim().parse().ok()?;
     let rest = std::str::from_utf8(line.get(close + 1..)?).ok()?;
     let mut fields = rest.split_ascii_whitespace();
-    // proc(5) numbers: state 3, ppid 4, pgrp 5, session 6, num_threads 20, starttime 22.
+    // proc(5) numbers: state 3, parent 4, pgrp 5, session 6, num_threads 20, starttime 22.
     let state = *fields.next()?.as_bytes().first()?;
-    let ppid = fields.next()?.parse().ok()?;
+    let parent = fields.next()?.parse().ok()?;
     let session = fields.nth(1)?.parse().ok()?;
     let threads = fields.nth(13)?.parse().ok()?;
     let start = fields.nth(1)?.parse().ok()?;
-    Some(Proc { pid, ppid, session, start, state, threads })
+    Some(Proc { pid, parent, session, start, state, threads })
 }
 
 /// The process with this id, if there is one.
@@ -94,13 +94,13 @@ pub(crate) fn all() -> Vec<Proc> {
 pub(crate) fn descendants(root: i32, table: &[Proc]) -> Vec<Proc> {
     // Sorted, so that a table of many thousand processes, as a fork bomb makes it, stays cheap to walk.
     let mut by_parent: Vec<&Proc> = table.iter().collect();
-    by_parent.sort_unstable_by_key(|p| p.ppid);
+    by_parent.sort_unstable_by_key(|p| p.parent);
     let mut found: Vec<Proc> = Vec::new();
     let mut seen = BTreeSet::from([root]);
     let mut parents = vec![root];
-    while let Some(parent) = parents.pop() {
-        let first = by_parent.partition_point(|p| p.ppid < parent);
-        for proc in by_parent[first..].iter().take_while(|p| p.ppid == parent) {
+    while let Some(above) = parents.pop() {
+        let first = by_parent.partition_point(|p| p.parent < above);
+        for proc in by_parent[first..].iter().take_while(|p| p.parent == above) {
             if seen.insert(proc.pid) {
                 found.push(**proc);
                 parents.push(proc.pid);
@@ -142,56 +142,25 @@ pub(crate) fn terminate(procs: &[Proc]) {
     }
 }
 
-/// What a kill loop did.
-#[derive(Debug, Default)]
-pub(crate) struct Kills {
-    /// Every process that was alive and was sent KILL.
-    pub(crate) killed: BTreeSet<(i32, u64)>,
-    /// Those that were still alive when the limit was reached.
-    pub(crate) survivors: Vec<i32>,
-}
-
-/// How many looks in a row must find nothing before it is believed, where no better proof can be had.
+/// How many looks in a row must find nothing before it is believed: a look is no snapshot.
 const EMPTY_LOOKS: u32 = 8;
 
-/// What a reaper knows after collecting the dead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Children {
-    /// None is left: the kernel says so. A subreaper without a child has no descendant at all.
-    None,
-    /// There are some.
-    Some,
-    /// Nobody to ask: what is killed is not ours to wait for.
-    Unknown,
-}
-
-/// Kills what `select` names, again and again, until nothing lives. `reap` collects the dead and is asked before each
-/// look; where it is the authority, only its word ends the loop, and the common case costs no look at all.
+/// Kills what `select` names, again and again, until nothing lives. For processes that are not this one's children.
 ///
 /// Where there are many, or some come again, everything is stopped before it is killed, so that what forks faster than
 /// it is killed stands still first.
-pub(crate) fn kill_all(
-    mut select: impl FnMut(&[Proc]) -> Vec<Proc>,
-    mut reap: impl FnMut() -> Children,
-    limit: Duration,
-) -> Kills {
-    let mut kills = Kills::default();
+pub(crate) fn kill_all(mut select: impl FnMut(&[Proc]) -> Vec<Proc>, limit: Duration) -> Vec<i32> {
     let deadline = Instant::now() + limit;
     let mut pause = Duration::from_micros(100);
     let (mut round, mut empty) = (0u32, 0u32);
     loop {
-        let children = reap();
-        if children == Children::None {
-            return kills;
-        }
         let mut victims = living(&mut select);
         empty = if victims.is_empty() { empty + 1 } else { 0 };
-        if empty >= EMPTY_LOOKS && children == Children::Unknown {
-            return kills;
+        if empty >= EMPTY_LOOKS {
+            return Vec::new();
         }
         if Instant::now() >= deadline {
-            kills.survivors = victims.iter().map(|p| p.pid).collect();
-            return kills;
+            return victims.iter().map(|p| p.pid).collect();
         }
         if !victims.is_empty() {
             if round > 0 || victims.len() > 8 {
@@ -199,7 +168,6 @@ pub(crate) fn kill_all(
             }
             for proc in &victims {
                 signal(proc, Signal::KILL);
-                kills.killed.insert(proc.key());
             }
             round += 1;
         }
@@ -240,7 +208,7 @@ mod tests {
         let proc =
             parse_stat(b"42 (a) b ( c) S 7 40 39 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 3 0 987654 1 2 3\n")
                 .unwrap();
-        assert_eq!((proc.pid, proc.ppid, proc.session, proc.start), (42, 7, 39, 987_654));
+        assert_eq!((proc.pid, proc.parent, proc.session, proc.start), (42, 7, 39, 987_654));
         assert_eq!((proc.state, proc.threads), (b'S', 3));
         for bad in [&b""[..], b"1", b"1 (x", b"1 (x) S", b"x (y) S 1 2 3", b")("] {
             assert!(parse_stat(bad).is_none());
@@ -249,14 +217,14 @@ mod tests {
 
     #[test]
     fn a_zombie_with_threads_lives() {
-        let zombie = Proc { pid: 1, ppid: 0, session: 1, start: 1, state: b'Z', threads: 1 };
+        let zombie = Proc { pid: 1, parent: 0, session: 1, start: 1, state: b'Z', threads: 1 };
         assert!(!zombie.is_alive());
         assert!(Proc { threads: 2, ..zombie }.is_alive());
     }
 
     #[test]
     fn finds_descendants_at_any_depth() {
-        let proc = |pid, ppid| Proc { pid, ppid, session: 1, start: 1, state: b'S', threads: 1 };
+        let proc = |pid, parent| Proc { pid, parent, session: 1, start: 1, state: b'S', threads: 1 };
         let table = [proc(4, 3), proc(2, 1), proc(3, 2), proc(9, 8), proc(1, 0), proc(0, 0)];
         let mut pids: Vec<i32> = descendants(1, &table).iter().map(|p| p.pid).collect();
         pids.sort_unstable();

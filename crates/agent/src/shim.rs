@@ -18,9 +18,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::WaitOptions;
+use rustix::process::{Pid, WaitOptions, WaitStatus};
 
-use crate::process_tree::{self, Children, KILL_LIMIT};
+use crate::children::{self, Brood};
+use crate::process_tree::{self, KILL_LIMIT, Proc};
 
 /// The hidden subcommand under which the binary is a shim.
 pub const COMMAND: &str = "__shim";
@@ -41,8 +42,8 @@ pub(crate) mod command {
 /// What the shim tells the supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame {
-    /// The program runs, with this process id.
-    Started(i32),
+    /// The program is about to be started: from here on it may run, and may kill the shim.
+    Starting,
     /// The program could not be executed, with this error number (0 when there is none).
     ExecFailed(i32),
     /// Standard input could not be opened, with this error number.
@@ -61,7 +62,7 @@ pub(crate) enum Frame {
 impl Frame {
     pub(crate) fn encode(self) -> [u8; FRAME] {
         let (tag, a, b) = match self {
-            Self::Started(pid) => (b'S', pid, 0),
+            Self::Starting => (b'S', 0, 0),
             Self::ExecFailed(errno) => (b'E', errno, 0),
             Self::StdinFailed(errno) => (b'I', errno, 0),
             Self::Ended(raw) => (b'L', raw, 0),
@@ -79,7 +80,7 @@ impl Frame {
         let a = i32::from_le_bytes([a0, a1, a2, a3]);
         let b = i32::from_le_bytes([b0, b1, b2, b3]);
         Some(match tag {
-            b'S' => Self::Started(a),
+            b'S' => Self::Starting,
             b'E' => Self::ExecFailed(a),
             b'I' => Self::StdinFailed(a),
             b'L' => Self::Ended(a),
@@ -145,6 +146,7 @@ fn serve(request: &Request) -> io::Result<()> {
         Ok(file) => file,
         Err(error) => return say(&mut control, Frame::StdinFailed(error.raw_os_error().unwrap_or(0))),
     };
+    say(&mut control, Frame::Starting)?;
     let spawned = Command::new(&request.program)
         .args(&request.args)
         .current_dir(&request.dir)
@@ -159,8 +161,6 @@ fn serve(request: &Request) -> io::Result<()> {
     let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(&null)?;
     rustix::stdio::dup2_stderr(&null)?;
-    // An error here means that the supervisor is gone, which the loop sees.
-    let _ = say(&mut control, Frame::Started(leader));
     let mut reaper = Reaper { leader, status: None };
     attend(&mut control, &children, &mut reaper);
     end(&mut control, &mut reaper);
@@ -171,7 +171,7 @@ fn serve(request: &Request) -> io::Result<()> {
 fn attend(control: &mut UnixStream, children: &UnixStream, reaper: &mut Reaper) {
     let mut bytes = [0; 64];
     loop {
-        if reaper.reap() == Children::None || reaper.status.is_some() {
+        if reaper.reap(&mut |_, _| {}) || reaper.status.is_some() {
             return;
         }
         let mut fds = [PollFd::new(&*control, PollFlags::IN), PollFd::new(children, PollFlags::IN)];
@@ -205,24 +205,22 @@ fn end(control: &mut UnixStream, reaper: &mut Reaper) {
         told = true;
         let _ = say(control, Frame::Ended(raw));
     }
-    let leader = reaper.leader;
-    let kills = process_tree::kill_all(below_us, || reaper.reap(), KILL_LIMIT);
+    let ended = children::kill(reaper, KILL_LIMIT);
     if let Some(raw) = reaper.status
         && !told
     {
         let _ = say(control, Frame::Ended(raw));
     }
-    let killed = kills.killed.iter().filter(|(pid, _)| *pid != leader).count();
     let _ = say(
         control,
         Frame::Done {
-            killed: i32::try_from(killed).unwrap_or(i32::MAX),
-            survivors: i32::try_from(kills.survivors.len()).unwrap_or(i32::MAX),
+            killed: i32::try_from(ended.killed).unwrap_or(i32::MAX),
+            survivors: i32::try_from(ended.survivors.len()).unwrap_or(i32::MAX),
         },
     );
 }
 
-fn below_us(table: &[process_tree::Proc]) -> Vec<process_tree::Proc> {
+fn below_us(table: &[Proc]) -> Vec<Proc> {
     process_tree::descendants(rustix::process::getpid().as_raw_nonzero().get(), table)
 }
 
@@ -258,20 +256,34 @@ struct Reaper {
     status: Option<i32>,
 }
 
-impl Reaper {
-    fn reap(&mut self) -> Children {
-        loop {
+impl Brood for Reaper {
+    fn list(&mut self) -> Vec<i32> {
+        children::list()
+    }
+
+    fn reap(&mut self, collected: &mut dyn FnMut(Pid, WaitStatus)) -> bool {
+        // Bounded: a tree that forks and dies as fast as it is reaped would keep us from killing it.
+        for _ in 0..256 {
             match rustix::process::wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) => {
-                    if pid.as_raw_nonzero().get() == self.leader {
-                        self.status = Some(status.as_raw());
-                    }
+                Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == self.leader => {
+                    self.status = Some(status.as_raw());
                 }
-                Ok(None) => return Children::Some,
+                Ok(Some((pid, status))) => collected(pid, status),
+                Ok(None) => return false,
                 Err(rustix::io::Errno::INTR) => {}
-                Err(_) => return Children::None,
+                Err(_) => return true,
             }
         }
+        false
+    }
+
+    fn below(&self, table: &[Proc]) -> Vec<Proc> {
+        below_us(table)
+    }
+
+    /// A subreaper without a child has no descendant at all, and the kernel says when it has none.
+    fn empty_lists(&self) -> Option<u32> {
+        None
     }
 }
 
@@ -282,7 +294,7 @@ mod tests {
     #[test]
     fn frames_round_trip() {
         for frame in [
-            Frame::Started(7),
+            Frame::Starting,
             Frame::ExecFailed(2),
             Frame::StdinFailed(13),
             Frame::Ended(0x7f00),

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::process::{Pid, WaitOptions};
+use rustix::process::{Pid, WaitStatus};
 
-use crate::process_tree::{self, Children, KILL_LIMIT, Kills, Proc};
+use crate::children::{self, Brood, Ended};
+use crate::process_tree::{self, KILL_LIMIT, Proc};
 
 /// Makes this process the one that inherits orphaned descendants. Called once, before the first process is
 /// supervised; where the system has no such thing it does nothing.
@@ -28,33 +29,61 @@ pub(crate) fn shims() -> MutexGuard<'static, BTreeSet<i32>> {
 /// With the shim gone its children are ours, since we are a subreaper too. They are told from the other children of
 /// this process by their session: the shim opened one of its own, and nobody can join ours. What stayed in the shim's
 /// session is found even without being a subreaper.
-pub(crate) fn sweep(dead_shim: i32) -> Kills {
+pub(crate) fn sweep(dead_shim: i32) -> Ended {
     let shims = shims();
-    let us = rustix::process::getpid().as_raw_nonzero().get();
-    let our_session = rustix::process::getsid(None).map_or(0, |s| s.as_raw_nonzero().get());
-    let select = |table: &[Proc]| {
-        let roots: Vec<Proc> = table
-            .iter()
-            .filter(|p| {
-                p.session == dead_shim
-                    || (p.ppid == us && p.session != our_session && !shims.contains(&p.pid))
-            })
-            .copied()
-            .collect();
-        let mut victims = roots.clone();
-        for root in &roots {
-            // One at a time: a blanket wait would steal the exit status of this process's other children.
-            if root.ppid == us
-                && !root.is_alive()
-                && let Some(pid) = Pid::from_raw(root.pid)
-            {
-                let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
-            }
-            victims.extend(process_tree::descendants(root.pid, table));
+    let our_session = session_of(None);
+    let mut orphans = Orphans { shims: &shims, our_session, listed: Vec::new() };
+    let mut ended = children::kill(&mut orphans, KILL_LIMIT);
+    let in_its_session = |table: &[Proc]| {
+        let mut found: Vec<Proc> = Vec::new();
+        for root in table.iter().filter(|p| p.session == dead_shim) {
+            found.push(*root);
+            found.extend(process_tree::descendants(root.pid, table));
         }
-        victims.sort_unstable_by_key(Proc::key);
-        victims.dedup_by_key(|p| p.key());
-        victims
+        found
     };
-    process_tree::kill_all(select, || Children::Unknown, KILL_LIMIT)
+    if !in_its_session(&process_tree::all()).is_empty() {
+        ended.survivors.extend(process_tree::kill_all(in_its_session, KILL_LIMIT));
+    }
+    ended
+}
+
+fn session_of(pid: Option<Pid>) -> i32 {
+    rustix::process::getsid(pid).map_or(0, |s| s.as_raw_nonzero().get())
+}
+
+/// Children of this process that no shim of ours and nothing else started.
+struct Orphans<'a> {
+    shims: &'a BTreeSet<i32>,
+    our_session: i32,
+    listed: Vec<i32>,
+}
+
+impl Brood for Orphans<'_> {
+    fn list(&mut self) -> Vec<i32> {
+        self.listed = children::list();
+        self.listed.retain(|pid| {
+            let session = session_of(Pid::from_raw(*pid));
+            session != 0 && session != self.our_session && !self.shims.contains(pid)
+        });
+        self.listed.clone()
+    }
+
+    /// One at a time: a blanket wait would steal the exit status of this process's other children.
+    fn reap(&mut self, collected: &mut dyn FnMut(Pid, WaitStatus)) -> bool {
+        for pid in std::mem::take(&mut self.listed) {
+            if let Some((pid, status)) = children::collect(pid) {
+                collected(pid, status);
+            }
+        }
+        false
+    }
+
+    fn below(&self, table: &[Proc]) -> Vec<Proc> {
+        self.listed.iter().flat_map(|pid| process_tree::descendants(*pid, table)).collect()
+    }
+
+    fn empty_lists(&self) -> Option<u32> {
+        Some(4)
+    }
 }

@@ -88,9 +88,9 @@ impl Supervisor for ProcessSupervisor {
         match done {
             Some((k, s)) => (killed, survivors) = (k, s),
             None if begun.is_ok() => {
-                let kills = subreaper::sweep(pid);
-                killed = kills.killed.len();
-                survivors = kills.survivors.len();
+                let ended = subreaper::sweep(pid);
+                killed = ended.killed;
+                survivors = ended.survivors.len();
             }
             None => {}
         }
@@ -399,7 +399,7 @@ impl<'a> Watch<'a> {
             let errno = |n: i32| (n != 0).then_some(n);
             let now = Instant::now();
             match frame {
-                Some(Frame::Started(_)) => self.leader = Leader::Running,
+                Some(Frame::Starting) => self.leader = Leader::Running,
                 Some(Frame::ExecFailed(n)) => self.leader = Leader::NotStarted(errno(n)),
                 Some(Frame::StdinFailed(n)) => {
                     let error = errno(n).map_or_else(
