@@ -1,1 +1,37 @@
-//! placeholder
+//! Shows a run: pure projections from stored types to text and JSON.
+//!
+//! # Theory of operation
+//!
+//! Nothing here reads a file or a clock: whoever shows a run hands over what was read, or says why it could not be
+//! read. An artifact that is missing is a line like any other ([`Artifact`]), so that a run that died half-way can
+//! be looked at.
+//!
+//! Two promises hold for every text. What others wrote (an agent, a gate, a file's name) carries no control
+//! characters and no marks that turn the direction of writing ([`plain`]). And whatever is cut says exactly how much
+//! was left out and where all of it is ([`Bounded`]).
+
+mod attempt;
+mod bounded;
+mod outcome;
+mod plan;
+mod preflight;
+mod proof;
+mod run;
+#[cfg(test)]
+mod samples;
+mod story;
+mod table;
+mod text;
+mod verdict;
+
+pub use attempt::{Artifact, AttemptView, attempt_json, show_attempt};
+pub use bounded::{Bounded, bounded_lines};
+pub use outcome::{done_line, next_commands};
+pub use plan::{plan_json, plan_line, plan_text};
+pub use preflight::preflight_line;
+pub use proof::StallProof;
+pub use run::{RunView, show_run};
+pub use story::Story;
+pub use table::{RunRow, runs_table};
+pub use text::{count, plain, seconds};
+pub use verdict::{report_line, show_verdict, verdict_line};

@@ -1,0 +1,125 @@
+//! Small words: counts, lengths of time, text of others made harmless.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use triphammer_model::{MicroUsd, Tokens};
+
+/// Text that others wrote, without control characters but for newline and tab, and without the marks that turn the
+/// direction of writing (they make text read as what it is not).
+pub fn plain(text: &str) -> Cow<'_, str> {
+    let bad = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || ('\u{202a}'..='\u{202e}').contains(&c)
+            || ('\u{2066}'..='\u{2069}').contains(&c)
+    };
+    if text.contains(bad) {
+        Cow::Owned(text.chars().map(|c| if bad(c) { '\u{fffd}' } else { c }).collect())
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// Text of others on one line of at most `limit` characters, with the exact number of those left out.
+pub(crate) fn one_line(text: &str, limit: usize) -> String {
+    let text = plain(text.trim());
+    let flat: String =
+        text.split(['\n', '\t']).map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>().join(" ");
+    let length = flat.chars().count();
+    if length <= limit {
+        return flat;
+    }
+    let short: String = flat.chars().take(limit).collect();
+    format!("{short}... ({} more)", count((length - limit) as u64, "character"))
+}
+
+/// `1 file`, `3 files`; the noun is given in the singular.
+pub fn count(n: u64, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {}", plural(noun)) }
+}
+
+fn plural(noun: &str) -> String {
+    match noun.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
+        _ => format!("{noun}s"),
+    }
+}
+
+/// Milliseconds as a person reads them: `40 ms`, `1.2 s`, `3m 05s`, `2h 03m`.
+pub fn seconds(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        60_000..3_600_000 => format!("{}m {:02}s", ms / 60_000, ms % 60_000 / 1_000),
+        _ => format!("{}h {:02}m", ms / 3_600_000, ms % 3_600_000 / 60_000),
+    }
+}
+
+/// What an agent call used; what is unknown is said to be.
+pub(crate) fn usage(tokens: Option<Tokens>, cost: Option<MicroUsd>) -> String {
+    let tokens = tokens.map_or_else(|| "tokens unknown".to_owned(), self::tokens);
+    let cost = cost.map_or_else(|| "cost unknown".to_owned(), |c| format!("cost {c}"));
+    format!("{tokens}, {cost}")
+}
+
+pub(crate) fn tokens(tokens: Tokens) -> String {
+    format!("tokens {} in, {} cached, {} out", tokens.input, tokens.cached, tokens.output)
+}
+
+/// The word that a closed set's value has in JSON.
+pub(crate) fn word(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        Ok(other) => other.to_string(),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Adds `text` to `out`, each line behind `prefix`.
+pub(crate) fn indent(out: &mut String, prefix: &str, text: &str) {
+    for line in text.lines() {
+        // Writing to a String cannot fail.
+        let _ = if line.is_empty() { writeln!(out) } else { writeln!(out, "{prefix}{line}") };
+    }
+}
+
+/// The first digits of a digest or tree id.
+pub(crate) fn short(id: &str) -> &str {
+    id.get(..12).unwrap_or(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_text_is_harmless() {
+        assert_eq!(
+            plain("a\u{1b}[2Jb\r\nc\td\u{202e}e\u{9b}"),
+            "a\u{fffd}[2Jb\u{fffd}\nc\td\u{fffd}e\u{fffd}"
+        );
+        assert!(matches!(plain("übel\n"), Cow::Borrowed(_)));
+        assert_eq!(one_line("  a\n\n\tb \u{7}", 10), "a b \u{fffd}");
+        assert_eq!(one_line("abcdef", 4), "abcd... (2 characters more)");
+    }
+
+    #[test]
+    fn numbers_read_well() {
+        for (ms, text) in [
+            (0, "0 ms"),
+            (999, "999 ms"),
+            (1_000, "1.0 s"),
+            (59_999, "59.9 s"),
+            (60_000, "1m 00s"),
+            (3_599_999, "59m 59s"),
+            (7_380_000, "2h 03m"),
+        ] {
+            assert_eq!(seconds(ms), text);
+        }
+        for (n, noun, text) in
+            [(1, "file", "1 file"), (0, "file", "0 files"), (2, "retry", "2 retries"), (2, "day", "2 days")]
+        {
+            assert_eq!(count(n, noun), text);
+        }
+    }
+}
