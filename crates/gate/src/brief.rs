@@ -78,7 +78,6 @@ pub fn write_brief(input: &BriefInput<'_>) -> String {
 
 /// Writes a line; writing to a `String` cannot fail.
 macro_rules! line {
-    ($out:expr) => { $out.push('\n') };
     ($out:expr, $($arg:tt)*) => { { let _ = writeln!($out, $($arg)*); } };
 }
 
@@ -163,13 +162,12 @@ fn gates(out: &mut String, input: &BriefInput<'_>) {
 
 fn said(out: &mut String, input: &BriefInput<'_>) {
     if !input.tells.is_empty() {
-        line!(out, "\n# From people\n");
+        line!(out, "\n# From people");
         for tell in input.tells {
-            line!(out, "{} says:\n", short(&tell.by, 100));
+            line!(out, "\n{} says:\n", short(&tell.by, 100));
             for text in tell.text.trim_end().lines() {
                 line!(out, "> {text}");
             }
-            line!(out);
         }
     }
     if !input.notes.is_empty() {

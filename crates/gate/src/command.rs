@@ -8,7 +8,7 @@ use std::time::Duration;
 use triphammer_model::process::WaitStatus;
 use triphammer_model::report::Findings;
 use triphammer_model::{
-    Cancel, Counts, Ended, Finding, GateName, GateVerdict, Judgement, Launch, Severity, Span, Supervisor,
+    Cancel, Counts, Ended, Finding, GateName, GateVerdict, Judgement, Launch, Severity, Supervisor,
 };
 
 use crate::beneath;
@@ -96,7 +96,7 @@ fn first(verdict: &GateVerdict) -> &str {
 }
 
 /// What one run came to, before it is folded into a verdict.
-enum Came {
+enum Outcome {
     Findings(Vec<Finding>, Option<Counts>),
     Error(Finding),
 }
@@ -107,12 +107,12 @@ fn once(ctx: &GateContext<'_>, gate: &CommandGate, run: u32) -> Result<GateVerdi
     }
     let (result, duration) = attempt(ctx, gate, run)?;
     let mut verdict = match result {
-        Came::Findings(list, counts) => {
+        Outcome::Findings(list, counts) => {
             let mut verdict = GateVerdict::from_findings(gate.name.clone(), gate.kind, list);
             verdict.counts = counts;
             verdict
         }
-        Came::Error(finding) => {
+        Outcome::Error(finding) => {
             let mut verdict = GateVerdict::from_findings(gate.name.clone(), gate.kind, Vec::new());
             verdict.judgement = Judgement::Error(Findings::one(finding));
             verdict
@@ -122,15 +122,21 @@ fn once(ctx: &GateContext<'_>, gate: &CommandGate, run: u32) -> Result<GateVerdi
     Ok(verdict)
 }
 
-fn attempt(ctx: &GateContext<'_>, gate: &CommandGate, run: u32) -> Result<(Came, Duration), Interrupted> {
+fn attempt(ctx: &GateContext<'_>, gate: &CommandGate, run: u32) -> Result<(Outcome, Duration), Interrupted> {
     let error =
-        |rule: &str, message: String| Ok((Came::Error(Finding::error(rule, message)), Duration::ZERO));
+        |rule: &str, message: String| Ok((Outcome::Error(Finding::error(rule, message)), Duration::ZERO));
     if !beneath::is_dir(ctx.workspace, gate.dir.as_bytes()) {
         // The folder is part of the work, not of the machine.
         let message = format!("`{}` runs in {}, which is no folder in the workspace", gate.name, gate.dir);
-        return Ok((Came::Findings(vec![Finding::error("gate/dir-missing", message)], None), Duration::ZERO));
+        return Ok((
+            Outcome::Findings(vec![Finding::error("gate/dir-missing", message)], None),
+            Duration::ZERO,
+        ));
     }
-    let report = gate.report.file().map(|file| format!("{}/{file}", gate.dir));
+    let report = gate
+        .report
+        .file()
+        .map(|file| if gate.dir == "." { file.to_owned() } else { format!("{}/{file}", gate.dir) });
     if let Some(report) = &report
         && let Err(e) = beneath::remove(ctx.workspace, report.as_bytes())
     {
@@ -139,7 +145,7 @@ fn attempt(ctx: &GateContext<'_>, gate: &CommandGate, run: u32) -> Result<(Came,
         let finding = Finding::error("gate/report-blocked", message)
             .with_fix("remove what lies at that path")
             .with_detail(e.to_string());
-        return Ok((Came::Findings(vec![finding], None), Duration::ZERO));
+        return Ok((Outcome::Findings(vec![finding], None), Duration::ZERO));
     }
     let log = match log_files(ctx.dir, gate, run) {
         Ok(log) => log,
@@ -168,8 +174,8 @@ fn attempt(ctx: &GateContext<'_>, gate: &CommandGate, run: u32) -> Result<(Came,
             return error("gate/supervision", format!("`{}`: {e}{source}", gate.name));
         }
     };
-    let outcome = Outcome { ctx, gate, launch: &launch, ended: &ended, log: &log, report: report.as_deref() };
-    let result = outcome.decide()?;
+    let ending = Ending { ctx, gate, launch: &launch, ended: &ended, log: &log, report: report.as_deref() };
+    let result = ending.decide()?;
     Ok((result, ended.duration))
 }
 
@@ -190,7 +196,7 @@ fn log_files(dir: &Path, gate: &CommandGate, run: u32) -> std::io::Result<Log> {
     Ok(Log { stdout, stderr })
 }
 
-struct Outcome<'a> {
+struct Ending<'a> {
     ctx: &'a GateContext<'a>,
     gate: &'a CommandGate,
     launch: &'a Launch,
@@ -199,7 +205,7 @@ struct Outcome<'a> {
     report: Option<&'a str>,
 }
 
-impl Outcome<'_> {
+impl Ending<'_> {
     fn name(&self) -> &GateName {
         &self.gate.name
     }
@@ -208,19 +214,19 @@ impl Outcome<'_> {
         Places::new(self.ctx.workspace, &self.gate.dir)
     }
 
-    fn decide(&self) -> Result<Came, Interrupted> {
+    fn decide(&self) -> Result<Outcome, Interrupted> {
         let name = self.name();
         Ok(match self.ended.wait {
             WaitStatus::Cancelled { .. } => return Err(Interrupted),
             WaitStatus::NotStarted { errno } => self.not_started(errno),
-            WaitStatus::Unknown => Came::Error(Finding::error(
+            WaitStatus::Unknown => Outcome::Error(Finding::error(
                 "gate/end-unknown",
                 format!("`{name}`: how it ended was not seen, so nothing is known"),
             )),
             WaitStatus::TimedOut { .. } | WaitStatus::Idle { .. } => {
                 let finding = Finding::error(
                     "gate/timeout",
-                    format!("`{name}` ran past its deadline of {} and was ended", show(self.gate.timeout)),
+                    format!("`{name}` ran past its deadline of {} and was ended", self.gate.timeout),
                 )
                 .with_fix(
                     "look for an endless loop, a watch mode or a wait for input; standard input is closed",
@@ -241,40 +247,40 @@ impl Outcome<'_> {
         tool::resolve(program, &self.launch.env, &self.launch.dir).is_none().then_some(program)
     }
 
-    fn tool_missing(&self, program: &str) -> Came {
+    fn tool_missing(&self, program: &str) -> Outcome {
         let name = self.name();
         let finding =
             Finding::error("env/tool-missing", format!("`{name}` needs `{program}`, which is not found"));
         if self.gate.provision {
             let hint = format!("provide `{program}` as an executable in .local/bin of the workspace");
-            return Came::Findings(vec![finding.with_fix(hint)], None);
+            return Outcome::Findings(vec![finding.with_fix(hint)], None);
         }
         let hint = if program.contains('/') {
             format!("make {program} an executable file, or correct the gate's command")
         } else {
             format!("install `{program}` so that it is on PATH, or put it into .local/bin of the workspace")
         };
-        Came::Error(finding.with_fix(hint))
+        Outcome::Error(finding.with_fix(hint))
     }
 
-    fn not_started(&self, errno: Option<i32>) -> Came {
+    fn not_started(&self, errno: Option<i32>) -> Outcome {
         if let Some(program) = self.missing_tool() {
             return self.tool_missing(program);
         }
         let why = errno
             .map_or("for an unknown reason".to_owned(), |e| std::io::Error::from_raw_os_error(e).to_string());
-        Came::Error(Finding::error(
+        Outcome::Error(Finding::error(
             "env/not-started",
             format!("`{}` could not be started: {why}", self.name()),
         ))
     }
 
-    fn exited_well(&self) -> Came {
+    fn exited_well(&self) -> Outcome {
         if self.gate.report == ReportKind::None {
-            return Came::Findings(Vec::new(), None);
+            return Outcome::Findings(Vec::new(), None);
         }
         match self.read() {
-            Reading::Unrecognised(why) => Came::Error(
+            Reading::Unrecognised(why) => Outcome::Error(
                 Finding::error(
                     "gate/no-report",
                     format!(
@@ -287,12 +293,12 @@ impl Outcome<'_> {
             ),
             Reading::Report(report) => {
                 let counts = report.counts;
-                Came::Findings(self.counted(report), counts)
+                Outcome::Findings(self.counted(report), counts)
             }
         }
     }
 
-    fn exited_badly(&self, code: i32) -> Came {
+    fn exited_badly(&self, code: i32) -> Outcome {
         // A shell or `env` says 127 or 126; whether the tool is missing is found out by looking.
         if matches!(code, 126 | 127)
             && let Some(program) = self.missing_tool()
@@ -310,11 +316,11 @@ impl Outcome<'_> {
                 Finding::error("gate/exit-nonzero", format!("`{}` exited with code {code}", self.name()));
             findings.extend(self.located(summary));
         }
-        Came::Findings(findings, counts)
+        Outcome::Findings(findings, counts)
     }
 
     /// A failure that its report does not explain, with whatever failing tests the report has.
-    fn failed(&self, summary: Finding) -> Came {
+    fn failed(&self, summary: Finding) -> Outcome {
         let mut findings = Vec::new();
         let mut counts = None;
         if let Reading::Report(report) = self.read() {
@@ -322,7 +328,7 @@ impl Outcome<'_> {
             findings = report.findings;
         }
         findings.push(summary.with_detail(self.output()));
-        Came::Findings(findings, counts)
+        Outcome::Findings(findings, counts)
     }
 
     /// What a report's counts and findings come to.
@@ -432,8 +438,4 @@ impl Outcome<'_> {
         };
         tail(&whole, DETAIL_CHARS)
     }
-}
-
-fn show(span: Span) -> String {
-    span.to_string()
 }

@@ -1,7 +1,8 @@
 //! Places in the workspace that a tool's output names. They are for people and for the agent to look at; nothing
 //! is decided from them.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -95,26 +96,35 @@ fn named(line: &str) -> Option<Named<'_>> {
     })
 }
 
-/// One finding for each distinct line of a file that the output names, the first [`MOST`] of them, and how many
-/// more there are. Warnings and notes of compilers are passed over.
+/// One finding for each distinct line of a file that the output names, the first [`MOST`] by path and line, and how
+/// many more there are. Warnings and notes of compilers are passed over.
 pub(crate) fn findings(
     lines: &mut dyn Iterator<Item = String>,
     gate: &str,
     places: &Places<'_>,
 ) -> (Vec<Finding>, usize) {
-    let rule = format!("{gate}/error");
-    let mut seen: BTreeSet<(WorkPath, Option<u32>)> = BTreeSet::new();
-    let mut list: Vec<Finding> = Vec::new();
+    let mut seen: BTreeMap<(WorkPath, Option<u32>), (Option<u32>, String)> = BTreeMap::new();
     // rustc says what on one line and where on the next; Python says where first.
     let mut heading: Option<(bool, String)> = None;
     let mut frame: Option<Location> = None;
     let mut add = |location: Location, said: &str| {
-        if !seen.insert((location.path.clone(), location.line)) || list.len() >= MOST {
-            return;
-        }
         let said = short(&stable(said, places.workspace()), 300);
-        let message = if said.is_empty() { "named in the output".to_owned() } else { said };
-        list.push(Finding::error(rule.clone(), message).at(location));
+        let (key, said) = ((location.path, location.line), (location.column, said));
+        // Tools that work in parallel speak in any order: of several words on one line the least is kept, but any
+        // rather than none.
+        match seen.entry(key) {
+            Entry::Vacant(slot) => {
+                slot.insert(said);
+            }
+            Entry::Occupied(mut slot) => {
+                let old = slot.get();
+                let better =
+                    if old.1.is_empty() == said.1.is_empty() { said < *old } else { old.1.is_empty() };
+                if better {
+                    slot.insert(said);
+                }
+            }
+        }
     };
     for line in lines {
         let line = plain(&line);
@@ -160,8 +170,12 @@ pub(crate) fn findings(
             add(location, said);
         }
     }
-    let more = seen.len().saturating_sub(list.len());
-    (list, more)
+    let more = seen.len().saturating_sub(MOST);
+    let finding = |((path, line), (column, said)): (_, (_, String))| {
+        let message = if said.is_empty() { "named in the output".to_owned() } else { said };
+        Finding::error(format!("{gate}/error"), message).at(Location { path, line, column })
+    };
+    (seen.into_iter().take(MOST).map(finding).collect(), more)
 }
 
 #[cfg(test)]
@@ -195,7 +209,7 @@ mod tests {
             ),
             ("warning: unused variable: `y`\n --> src/lib.rs:9:5\n", vec![]),
             ("a.c:3:7: error: expected ';'\na.c:4: warning: eh\n", vec!["a.c:3:7 error: expected ';'"]),
-            ("WORKSPACE/a.c:3: oops\na.c:3: again\nnone.c:1: no\n", vec!["a.c:3 oops"]),
+            ("a.c:3: oops\nWORKSPACE/a.c:3: again\nnone.c:1: no\n", vec!["a.c:3 again"]),
             ("x.ts(3,5): error TS2322: no\n", vec!["sub/x.ts:3:5 error TS2322: no"]),
             ("    at f (WORKSPACE/sub/x.ts:10:3)\n", vec!["sub/x.ts:10:3 named in the output"]),
             ("at file://WORKSPACE/sub/x.ts:10:3\n", vec!["sub/x.ts:10:3 named in the output"]),
