@@ -5,7 +5,7 @@
 //! An agent is asked to work on a [task](triphammer_model::Task) and answers with what it claims (a receipt) and how its
 //! process ended. Claims decide nothing here; they are carried to where the world is looked at.
 //!
-//! Every process of an agent or a gate is started through a [shim](shim): this same binary under a hidden name, between
+//! Every process of an agent or a gate is started through a [shim]: this same binary under a hidden name, between
 //! the [`ProcessSupervisor`] and the program. Three facts make sure that nothing outlives its launch:
 //!
 //! - the shim is a subreaper, so everything below it stays below it, however often it forks or changes its session;

@@ -104,7 +104,7 @@ impl Agent for ScriptedAgent {
         let transcript = Transcript::create(&task.dir, &self.redactor)
             .map_err(self.file_error(format!("opening its transcript in {}", task.dir.display())))?;
         let receipt = Receipt { schema: SCHEMA, agent: self.name.to_string(), ..Receipt::default() };
-        let deadline = self.limits.timeout.map(|d| begun + d);
+        let deadline = self.limits.timeout.and_then(|d| begun.checked_add(d));
         let mut play =
             Play { agent: self, task, supervisor, cancel, deadline, stdout, stderr, transcript, receipt };
         let mut wait = WaitStatus::Exited { code: 0 };
@@ -203,9 +203,13 @@ impl Play<'_> {
                 ("fault", json!({ "fault": fault }), None)
             }
             Step::Sleep { millis } => {
-                let until = Instant::now() + Duration::from_millis(*millis);
-                while Instant::now() < until && self.cut_short().is_none() {
-                    std::thread::sleep(LOOK.min(until.saturating_duration_since(Instant::now())));
+                let (begun, length) = (Instant::now(), Duration::from_millis(*millis));
+                while self.cut_short().is_none() {
+                    let left = length.saturating_sub(begun.elapsed());
+                    if left.is_zero() {
+                        break;
+                    }
+                    std::thread::sleep(LOOK.min(left));
                 }
                 ("sleep", json!({ "millis": millis }), self.cut_short())
             }

@@ -189,6 +189,8 @@ fn attend(control: &mut UnixStream, children: &UnixStream, reaper: &mut Reaper) 
                 Ok(n) if bytes[..n].contains(&command::KILL) => return,
                 Ok(n) if bytes[..n].contains(&command::TERM) => {
                     process_tree::terminate(&below_us(&process_tree::all()));
+                    #[cfg(not(target_os = "linux"))]
+                    signal_group(reaper.leader, rustix::process::Signal::TERM);
                 }
                 Ok(_) => {}
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -222,6 +224,14 @@ fn end(control: &mut UnixStream, reaper: &mut Reaper) {
 
 fn below_us(table: &[Proc]) -> Vec<Proc> {
     process_tree::descendants(rustix::process::getpid().as_raw_nonzero().get(), table)
+}
+
+/// Where there is no process table to read, the leader's group is all that can be reached.
+#[cfg(not(target_os = "linux"))]
+fn signal_group(leader: i32, signal: rustix::process::Signal) {
+    if let Some(group) = Pid::from_raw(leader) {
+        let _ = rustix::process::kill_process_group(group, signal);
+    }
 }
 
 fn say(control: &mut UnixStream, frame: Frame) -> io::Result<()> {
@@ -258,6 +268,8 @@ struct Reaper {
 
 impl Brood for Reaper {
     fn list(&mut self) -> Vec<i32> {
+        #[cfg(not(target_os = "linux"))]
+        signal_group(self.leader, rustix::process::Signal::KILL);
         children::list()
     }
 

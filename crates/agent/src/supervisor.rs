@@ -19,7 +19,8 @@ use crate::process_tree::{self, KILL_LIMIT};
 use crate::shim::{self, Frame, command};
 use crate::subreaper;
 
-/// Asked for of each pipe, and read at once: fewer and larger reads, whatever the program's own buffering.
+/// Asked for of each pipe: fewer and larger reads, whatever the program's own buffering.
+#[cfg(target_os = "linux")]
 const PIPE_SIZE: usize = 1024 * 1024;
 /// One read's buffer.
 const READ_SIZE: usize = 256 * 1024;
@@ -290,8 +291,8 @@ impl<'a> Watch<'a> {
 
     /// Reads, tells and waits until the shim is done or gone.
     fn attend(&mut self, streams: &mut Streams, cancel: &Cancel) {
+        let mut wait = Duration::ZERO;
         while self.done.is_none() && !self.closed {
-            let wait = self.escalate(streams, cancel);
             let (spoken, ready) = self.poll(streams, wait);
             if streams.read(ready) {
                 self.noise = Instant::now();
@@ -299,6 +300,8 @@ impl<'a> Watch<'a> {
             if spoken {
                 self.listen();
             }
+            // After listening: what has ended, or was heard, while this process itself slept is not late.
+            wait = self.escalate(streams, cancel);
         }
         if matches!(self.leader, Leader::Running | Leader::Unborn) {
             self.last = Instant::now();
@@ -311,8 +314,8 @@ impl<'a> Watch<'a> {
         let mut next = now + CANCEL_POLL;
         match self.phase {
             Phase::Running => {
-                let timeout = self.launch.timeout.map(|d| self.start + d);
-                let idle = self.launch.idle.map(|d| self.noise + d);
+                let timeout = self.launch.timeout.and_then(|d| self.start.checked_add(d));
+                let idle = self.launch.idle.and_then(|d| self.noise.checked_add(d));
                 let due = |at: Option<Instant>| at.is_some_and(|at| now >= at);
                 let cause = if cancel.is_raised() {
                     Some(Cause::Cancelled)
@@ -331,7 +334,9 @@ impl<'a> Watch<'a> {
                         self.kill(now);
                     } else {
                         self.tell(command::TERM);
-                        self.phase = Phase::Terming(now + self.launch.grace);
+                        // A grace beyond all clocks is as good as a day.
+                        let until = now.checked_add(self.launch.grace);
+                        self.phase = Phase::Terming(until.unwrap_or(now + Duration::from_hours(24)));
                     }
                 } else {
                     next = [timeout, idle].into_iter().flatten().fold(next, Instant::min);
