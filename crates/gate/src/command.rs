@@ -1,7 +1,8 @@
 //! Runs a command gate and decides from its exit status and its report.
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Take};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,6 +25,9 @@ const TAIL_CAP: usize = 64 << 10;
 
 /// Characters of a gate's output in a finding's detail.
 const DETAIL_CHARS: usize = 2_000;
+
+/// Bytes of each log in which places are looked for; what comes after them is rarely the first error.
+const SCAN: u64 = 2 << 20;
 
 /// Between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(5);
@@ -348,6 +352,8 @@ impl Ending<'_> {
                     .with_fix("look for a test that ends its process, and for a crash")
                     .with_detail(self.output()),
             );
+            // How many there would have been is not known, so that too few cannot be said.
+            return findings;
         }
         let executed = counts.passed.saturating_add(counts.failed);
         if executed == 0 && self.gate.min_tests > 0 {
@@ -391,7 +397,7 @@ impl Ending<'_> {
                         self.ended.stdout.bytes, self.ctx.log_cap
                     ));
                 }
-                match std::fs::File::open(&self.log.stdout) {
+                match File::open(&self.log.stdout) {
                     Ok(file) => {
                         readers::read_stdout(&self.gate.report, &mut Lines::new(file), &self.places())
                     }
@@ -406,10 +412,10 @@ impl Ending<'_> {
     fn located(&self, mut summary: Finding) -> Vec<Finding> {
         let places = self.places();
         let mut lines: Vec<String> = Vec::new();
-        let mut logs: Vec<Lines<std::fs::File>> = [&self.log.stderr, &self.log.stdout]
+        let mut logs: Vec<Lines<Take<File>>> = [&self.log.stderr, &self.log.stdout]
             .into_iter()
             .take(if self.log.stderr == self.log.stdout { 1 } else { 2 })
-            .filter_map(|path| std::fs::File::open(path).ok().map(Lines::new))
+            .filter_map(|path| File::open(path).ok().map(|file| Lines::new(file.take(SCAN))))
             .collect();
         let mut chained = logs.iter_mut().flat_map(|log| log.by_ref().chain(std::iter::once(String::new())));
         let (mut findings, more) = locate::findings(&mut chained, self.name().as_str(), &places);
@@ -417,6 +423,11 @@ impl Ending<'_> {
             lines.push(format!(
                 "[{more} more places in the workspace are named in the output and not listed]"
             ));
+        }
+        for stream in [&self.ended.stdout, &self.ended.stderr] {
+            if stream.bytes > SCAN {
+                lines.push(format!("[places were looked for in the first {SCAN} of {} bytes]", stream.bytes));
+            }
         }
         lines.push(self.output());
         summary = summary.with_detail(lines.join("\n"));

@@ -120,7 +120,7 @@ fn fold(
             failures.push(&format!("package {package}"), what, places.first_in(raw), raw);
         }
     }
-    Reading::Report(TestReport { counts: Some(counts), findings: failures.list, incomplete })
+    Reading::Report(TestReport { counts: Some(counts), findings: failures.finish(), incomplete })
 }
 
 /// What a failing test said first, and where. Go names the file only, so it is sought in the package's folder.

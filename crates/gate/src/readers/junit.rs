@@ -114,7 +114,7 @@ fn parse(text: &str, places: &Places<'_>) -> Result<TestReport, String> {
     let incomplete = (claimed_failed > counts.failed).then(|| {
         format!("a suite reports {claimed_failed} failures and lists {} failing tests", counts.failed)
     });
-    Ok(TestReport { counts: Some(counts), findings: failures.list, incomplete })
+    Ok(TestReport { counts: Some(counts), findings: failures.finish(), incomplete })
 }
 
 /// Keeps what a failing test said.

@@ -1,5 +1,6 @@
 //! Text of Rust's test harness, as `cargo test` prints it: several binaries and doctests in a row.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -24,12 +25,17 @@ static BLOCK: LazyLock<Regex> =
 static DOCTEST: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^(\S+) - .*\(line (\d+)\)").expect("the pattern is fixed"));
 
+/// Failing tests of one binary that are remembered by name.
+const NAMES: usize = 10_000;
+
 /// One test binary as far as it is read.
 #[derive(Default)]
 struct Binary {
     announced: u64,
-    failed: Vec<String>,
-    blocks: Vec<(String, Raw)>,
+    failed: BTreeSet<String>,
+    blocks: BTreeMap<String, Raw>,
+    /// The block that lines go to.
+    current: String,
     /// In a block of captured output.
     in_block: bool,
     /// In the list of names at the end.
@@ -48,7 +54,7 @@ pub(super) fn read(lines: &mut dyn Iterator<Item = String>, places: &Places<'_>)
         if !captured && let Some(found) = RUNNING.captures(&line) {
             if let Some(lost) = binary.take() {
                 incomplete.get_or_insert_with(|| lost_binary(&lost));
-                flush(lost, &mut failures, places);
+                flush(&lost, &mut failures, places);
             }
             binary = Some(Binary { announced: number(&found[1]), ..Binary::default() });
             recognised = true;
@@ -71,7 +77,7 @@ pub(super) fn read(lines: &mut dyn Iterator<Item = String>, places: &Places<'_>)
                 });
             }
             if let Some(ended) = binary.take() {
-                flush(ended, &mut failures, places);
+                flush(&ended, &mut failures, places);
             }
             continue;
         }
@@ -79,14 +85,14 @@ pub(super) fn read(lines: &mut dyn Iterator<Item = String>, places: &Places<'_>)
     }
     if let Some(lost) = binary.take() {
         incomplete.get_or_insert_with(|| lost_binary(&lost));
-        flush(lost, &mut failures, places);
+        flush(&lost, &mut failures, places);
     }
     if !recognised {
         return Reading::Unrecognised(
             "standard output holds no `running N tests` of Rust's test harness".to_owned(),
         );
     }
-    Reading::Report(TestReport { counts: Some(counts), findings: failures.list, incomplete })
+    Reading::Report(TestReport { counts: Some(counts), findings: failures.finish(), incomplete })
 }
 
 fn lost_binary(lost: &Binary) -> String {
@@ -102,12 +108,13 @@ impl Binary {
         if let Some(found) = BLOCK.captures(line) {
             self.in_block = true;
             self.in_list = false;
-            self.blocks.push((found[1].to_owned(), Raw::default()));
+            found[1].clone_into(&mut self.current);
+            self.blocks.insert(self.current.clone(), Raw::default());
         } else if line == "failures:" {
             self.in_list = true;
             self.in_block = false;
         } else if self.in_block {
-            if let Some((_, raw)) = self.blocks.last_mut() {
+            if let Some(raw) = self.blocks.get_mut(&self.current) {
                 raw.line(line);
             }
         } else if self.in_list && line.starts_with("    ") {
@@ -118,17 +125,17 @@ impl Binary {
     }
 
     fn fail(&mut self, name: &str) {
-        if !self.failed.iter().any(|n| n == name) {
-            self.failed.push(name.to_owned());
+        // The result line has the count; this is only who.
+        if self.failed.len() < NAMES {
+            self.failed.insert(name.to_owned());
         }
     }
 }
 
-fn flush(mut binary: Binary, failures: &mut Failures<'_>, places: &Places<'_>) {
-    // Threads finish in any order.
-    binary.failed.sort();
+fn flush(binary: &Binary, failures: &mut Failures<'_>, places: &Places<'_>) {
+    // Threads finish in any order; names are sorted.
     for name in &binary.failed {
-        let raw = binary.blocks.iter().find(|(n, _)| n == name).map_or("", |(_, raw)| raw.0.as_str());
+        let raw = binary.blocks.get(name).map_or("", |raw| raw.0.as_str());
         let (said, mut location) = said(raw, places);
         if location.is_none()
             && let Some(found) = DOCTEST.captures(name)

@@ -22,6 +22,9 @@ pub(crate) const REPORT_CAP: u64 = 64 << 20;
 /// How many failing tests carry their raw output.
 const DETAILED: usize = 100;
 
+/// How many failing tests are listed one by one.
+const LISTED: usize = 1_000;
+
 /// Raw output kept for one failing test, in characters.
 const DETAIL_CHARS: usize = 4_000;
 
@@ -75,15 +78,20 @@ pub(crate) fn read_file(kind: &ReportKind, bytes: &[u8], places: &Places<'_>) ->
 struct Failures<'a> {
     places: &'a Places<'a>,
     list: Vec<Finding>,
+    more: u64,
 }
 
 impl<'a> Failures<'a> {
     fn new(places: &'a Places<'a>) -> Self {
-        Self { places, list: Vec::new() }
+        Self { places, list: Vec::new(), more: 0 }
     }
 
     /// A failing test: its name, the stable part of what it said, where, and its raw output.
     fn push(&mut self, name: &str, said: &str, location: Option<Location>, raw: &str) {
+        if self.list.len() >= LISTED {
+            self.more += 1;
+            return;
+        }
         let name = short(&stable(&plain(name), self.places.workspace()), 300);
         let said = short(&stable(&plain(said), self.places.workspace()), 400);
         let message = if said.is_empty() { format!("{name} failed") } else { format!("{name}: {said}") };
@@ -93,6 +101,15 @@ impl<'a> Failures<'a> {
             finding.detail = Some(tail(plain(raw).trim_end(), DETAIL_CHARS));
         }
         self.list.push(finding);
+    }
+
+    /// All of them; those beyond the bound as one with their number.
+    fn finish(mut self) -> Vec<Finding> {
+        if self.more > 0 {
+            let message = format!("{} more failing tests are not listed", self.more);
+            self.list.push(Finding::error("test/failed", message));
+        }
+        self.list
     }
 }
 

@@ -68,7 +68,7 @@ pub(super) fn read(lines: &mut dyn Iterator<Item = String>, places: &Places<'_>)
             failures.push(name, &error_line(&raw.0), place(&raw.0, "", places), &raw.0);
         }
     }
-    Reading::Report(TestReport { counts: Some(counts), findings: failures.list, incomplete: None })
+    Reading::Report(TestReport { counts: Some(counts), findings: failures.finish(), incomplete: None })
 }
 
 fn counts(text: &str) -> Counts {

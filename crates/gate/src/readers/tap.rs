@@ -95,7 +95,7 @@ pub(super) fn read(lines: &mut dyn Iterator<Item = String>, places: &Places<'_>)
         Some(n) => kept(n, top.points),
     };
     let incomplete = tap.incomplete.or(kept.err());
-    Reading::Report(TestReport { counts: Some(tap.counts), findings: tap.failures.list, incomplete })
+    Reading::Report(TestReport { counts: Some(tap.counts), findings: tap.failures.finish(), incomplete })
 }
 
 fn kept(plan: u64, points: u64) -> Result<(), String> {

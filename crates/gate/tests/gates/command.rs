@@ -287,3 +287,35 @@ impl triphammer_model::Supervisor for CargoHome {
         Real.run(&launch, cancel)
     }
 }
+
+/// A gate that floods its log must neither hang nor be believed.
+#[test]
+fn hostile_logs_are_bounded() {
+    let mut bench = Bench::new();
+    bench.log_cap = 64 << 20;
+    bench.put("a.c", "x\n");
+    let flood = |report: &str, text: String| {
+        let supervisor = Scripted::new(move |launch, _, _| {
+            std::fs::write(&launch.stdout, &text).unwrap();
+            WaitStatus::Exited { code: 1 }
+        });
+        bench.judge(&supervisor, &gate("g", "test", "x", report))
+    };
+    let many = |line: &dyn Fn(u32) -> String| (0..300_000).map(line).collect::<Vec<_>>().join("\n");
+    let report = flood(
+        "report = \"libtest\"",
+        format!("running 300000 tests\n{}", many(&|n| format!("test t{n} ... FAILED"))),
+    );
+    let findings = report.verdicts[0].findings();
+    assert_eq!(findings.len(), 1_002);
+    assert_eq!(findings[1_000].message, "9000 more failing tests are not listed");
+    assert_eq!(findings[1_001].rule, "test/incomplete");
+    let report = flood("", many(&|n| format!("a.c:{n}: error: e{n}")));
+    let findings = report.verdicts[0].findings();
+    assert_eq!(findings.len(), 11);
+    let detail = findings[10].detail.as_deref().unwrap();
+    assert!(
+        detail.contains("more places in the workspace") && detail.contains("first 2097152 of"),
+        "{detail}"
+    );
+}
