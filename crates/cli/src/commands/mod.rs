@@ -12,7 +12,7 @@ pub(crate) fn dispatch(command: Command) -> Exit {
     let outcome: Outcome = match command {
         Command::Run(args) => run::run(*args),
         Command::Resume(args) => resume::resume(&args),
-        _ => unreachable!(),
+        _ => Err(crate::exit::Failure::usage("not built yet")),
     };
     outcome.unwrap_or_else(|failure| {
         say::talk(&format!("error: {}", say::plain(&failure.message)));
