@@ -136,9 +136,19 @@ impl Spec {
     }
 
     /// The goal line: the goal's first sentence, up to a full stop before white space or the end of the line.
-    pub fn goal_line(&self) -> &str {
-        let first = self.goal.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or("");
-        let stop = first.match_indices('.').find(|(i, _)| first[i + 1..].starts_with(char::is_whitespace));
-        stop.map_or(first, |(i, _)| &first[..=i])
+    pub fn goal_line(&self) -> String {
+        let paragraph: Vec<&str> = self
+            .goal
+            .lines()
+            .map(str::trim)
+            .skip_while(|line| line.is_empty())
+            .take_while(|line| !line.is_empty())
+            .collect();
+        let mut line = paragraph.join(" ");
+        let stop = line.match_indices('.').find(|(i, _)| line[i + 1..].starts_with(char::is_whitespace));
+        if let Some((i, _)) = stop {
+            line.truncate(i + 1);
+        }
+        line
     }
 }
