@@ -23,6 +23,7 @@ pub mod isolate;
 pub mod lease;
 pub mod look;
 pub mod movement;
+mod packs;
 mod placing;
 pub mod protect;
 pub mod restore;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use triphammer_model::{Bounds, RunId};
 
+use crate::packs::Batch;
 use crate::root::{Root, work_path};
 use crate::snapshot::{Entry, EntryKind, Pair, Snapshot, pairs, same_facts};
 use crate::store_objects::{ObjectId, ObjectKind, PutError, Store, StoreError, hash_file};
@@ -256,7 +257,19 @@ impl Eyes {
         snapshot: &Snapshot,
         open: &[usize],
     ) -> Result<Vec<(usize, io::Result<Held>)>, StoreError> {
-        let read = |index: usize| match self.read(&snapshot.at(index)) {
+        let batch = Batch::new(&self.store);
+        let all = self.read_into(&batch, snapshot, open)?;
+        batch.finish()?;
+        Ok(all)
+    }
+
+    fn read_into(
+        &self,
+        batch: &Batch<'_>,
+        snapshot: &Snapshot,
+        open: &[usize],
+    ) -> Result<Vec<(usize, io::Result<Held>)>, StoreError> {
+        let read = |index: usize| match self.read(&snapshot.at(index), batch) {
             Ok(held) => Ok((index, Ok(held))),
             Err(PutError::Read(error)) => Ok((index, Err(error))),
             Err(PutError::Store(error)) => Err(error),
@@ -296,13 +309,13 @@ impl Eyes {
         Ok(all)
     }
 
-    fn read(&self, entry: &Entry<'_>) -> Result<Held, PutError> {
+    fn read(&self, entry: &Entry<'_>, batch: &Batch<'_>) -> Result<Held, PutError> {
         let system = |error: rustix::io::Errno| PutError::Read(error.into());
         match entry.kind() {
             EntryKind::Special | EntryKind::Directory => Ok(Held::Nothing),
             EntryKind::Symlink => {
                 let target = self.root.read_link(entry.path).map_err(system)?;
-                self.store.put(ObjectKind::Blob, &target).map(Held::Stored).map_err(PutError::Store)
+                batch.put(ObjectKind::Blob, &target).map(Held::Stored).map_err(PutError::Store)
             }
             EntryKind::File => {
                 let (fd, stat) = self.root.open_file(entry.path).map_err(system)?;
@@ -315,7 +328,7 @@ impl Eyes {
                 let held = if size > self.limit {
                     Held::Large(hash_file(&mut file, size).map_err(PutError::Read)?)
                 } else {
-                    Held::Stored(self.store.put_file(&mut file, size)?)
+                    Held::Stored(self.store.put_file(&mut file, size, batch)?)
                 };
                 let after = rustix::fs::fstat(&file).map_err(system)?;
                 if same_facts(&Facts::of(&after), &entry.facts) { Ok(held) } else { Err(changed()) }

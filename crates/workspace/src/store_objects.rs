@@ -6,12 +6,11 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::str::FromStr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
@@ -20,6 +19,7 @@ use sha1::{Digest as _, Sha1};
 use triphammer_model::{RunId, TreeId};
 
 use crate::git::{complaint, git, output_within};
+use crate::packs::{Batch, Index, deflate};
 
 /// The version of what we add to a plain bare repository: refs, manifests and pointers.
 const FORMAT: u32 = 1;
@@ -154,12 +154,25 @@ impl ObjectKind {
             Self::Tree => "tree",
         }
     }
+
+    /// The id of an object of this kind with this content.
+    pub(crate) fn id_of(self, content: &[u8]) -> ObjectId {
+        hash(format!("{} {}\0", self.word(), content.len()).as_bytes(), content)
+    }
 }
 
 /// The store of one home. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Store {
     dir: Arc<PathBuf>,
+    packs: Arc<Mutex<Packs>>,
+}
+
+/// The packs that are known; looked up once, and again when an object is not found.
+#[derive(Debug, Default)]
+struct Packs {
+    listed: bool,
+    known: Vec<Arc<Index>>,
 }
 
 /// A file did not hold what its stat said when it was read.
@@ -175,7 +188,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when it cannot be made or was made by a newer version.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
-        let store = Self { dir: Arc::new(dir.to_path_buf()) };
+        let store = Self { dir: Arc::new(dir.to_path_buf()), packs: Arc::default() };
         let config = dir.join("config");
         match std::fs::read_to_string(&config) {
             Ok(text) => store.check_format(&text)?,
@@ -241,10 +254,61 @@ impl Store {
     }
 
     fn temporary(&self) -> PathBuf {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let next = NEXT.fetch_add(1, Ordering::Relaxed);
-        // Named as git names its own, so that its clean-up knows them.
-        self.dir.join("objects").join(format!("tmp_obj_{}_{next}", std::process::id()))
+        self.dir.join("objects").join(temporary_name("obj"))
+    }
+
+    pub(crate) fn pack_dir(&self) -> PathBuf {
+        self.dir.join("objects/pack")
+    }
+
+    /// Takes note of a pack that was just written.
+    pub(crate) fn learn(&self, index: &Path) {
+        let mut packs = self.lock_packs();
+        if packs.listed
+            && let Some(index) = Index::read(index)
+        {
+            packs.known.push(Arc::new(index));
+        }
+    }
+
+    fn lock_packs(&self) -> std::sync::MutexGuard<'_, Packs> {
+        self.packs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The pack that holds an object, and where. With `again` the folder is listed anew before it is said that
+    /// there is none.
+    fn in_packs(&self, id: &ObjectId, again: bool) -> Option<(Arc<Index>, u64)> {
+        let mut packs = self.lock_packs();
+        let find = |packs: &Packs| packs.known.iter().rev().find_map(|p| Some((Arc::clone(p), p.find(id)?)));
+        if packs.listed
+            && let Some(found) = find(&packs)
+        {
+            return Some(found);
+        }
+        if packs.listed && !again {
+            return None;
+        }
+        packs.listed = true;
+        let entries = std::fs::read_dir(self.pack_dir()).ok()?;
+        let present: Vec<PathBuf> = entries
+            .flatten()
+            .map(|e| e.path())
+            .filter(|p| p.extension().is_some_and(|e| e == "idx"))
+            .collect();
+        packs.known.retain(|pack| present.contains(&pack.path));
+        for path in present {
+            if !packs.known.iter().any(|pack| pack.path == path)
+                && let Some(index) = Index::read(&path)
+            {
+                packs.known.push(Arc::new(index));
+            }
+        }
+        find(&packs)
+    }
+
+    /// Whether an object is there, as far as its name tells and is known; saying no wrongly costs a copy.
+    pub(crate) fn has_quick(&self, id: &ObjectId) -> bool {
+        self.in_packs(id, false).is_some() || std::fs::symlink_metadata(self.loose(id)).is_ok()
     }
 
     fn loose(&self, id: &ObjectId) -> PathBuf {
@@ -252,25 +316,29 @@ impl Store {
         self.dir.join("objects").join(&hex[..2]).join(&hex[2..])
     }
 
-    /// Stores `content` and says under which id.
+    /// Stores `content` in a file of its own and says under which id.
     pub(crate) fn put(&self, kind: ObjectKind, content: &[u8]) -> Result<ObjectId, StoreError> {
         let header = format!("{} {}\0", kind.word(), content.len());
         let id = hash(header.as_bytes(), content);
-        let place = self.loose(&id);
-        if std::fs::symlink_metadata(&place).is_ok() {
+        if self.has_quick(&id) {
             return Ok(id);
         }
-        let mut writer = self.begin()?;
-        let written = writer.write_all(header.as_bytes()).and_then(|()| writer.write_all(content));
-        Self::finish(writer, written, &place)?;
+        let path = self.temporary();
+        let written = deflate(&[header.as_bytes(), content]).and_then(|data| {
+            let mut file = File::create_new(&path)?;
+            file.write_all(&data)?;
+            Ok(file)
+        });
+        Self::finish(written, &path, &self.loose(&id))?;
         Ok(id)
     }
 
-    /// Stores what `file` holds, which must be `size` bytes.
+    /// Stores what `file` holds, which must be `size` bytes; what is small goes through `batch`.
     pub(crate) fn put_file(
         &self,
-        file: &mut (impl Read + io::Seek),
+        file: &mut (impl Read + Seek),
         size: u64,
+        batch: &Batch<'_>,
     ) -> Result<ObjectId, PutError> {
         if size <= IN_MEMORY {
             let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
@@ -278,20 +346,26 @@ impl Store {
             if content.len() as u64 != size {
                 return Err(PutError::Read(changed()));
             }
-            return self.put(ObjectKind::Blob, &content).map_err(PutError::Store);
+            return batch.put(ObjectKind::Blob, &content).map_err(PutError::Store);
         }
         let id = hash_file(file, size).map_err(PutError::Read)?;
-        let place = self.loose(&id);
-        if std::fs::symlink_metadata(&place).is_ok() {
+        if self.has_quick(&id) {
             return Ok(id);
         }
         file.rewind().map_err(PutError::Read)?;
-        let mut writer = self.begin().map_err(PutError::Store)?;
+        let path = self.temporary();
+        let made = |source| PutError::Store(StoreError::File { path: path.clone(), what: "made", source });
+        let mut writer = ZlibEncoder::new(File::create_new(&path).map_err(made)?, Compression::fast());
         let mut hasher = Sha1::new();
         let header = format!("blob {size}\0");
         hasher.update(header.as_bytes());
         let mut written = writer.write_all(header.as_bytes());
         let mut buffer = vec![0; 1 << 16];
+        let discard = |error| {
+            // The reason for giving up matters more than the leftover.
+            let _ = std::fs::remove_file(&path);
+            PutError::Read(error)
+        };
         while written.is_ok() {
             match file.read(&mut buffer) {
                 Ok(0) => break,
@@ -300,48 +374,35 @@ impl Store {
                     written = writer.write_all(&buffer[..n]);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    writer.discard();
-                    return Err(PutError::Read(error));
-                }
+                Err(error) => return Err(discard(error)),
             }
         }
         if written.is_ok() && ObjectId::from_hasher(hasher) != id {
-            writer.discard();
-            return Err(PutError::Read(changed()));
+            return Err(discard(changed()));
         }
-        Self::finish(writer, written, &place).map_err(PutError::Store)?;
+        let finished = written.and_then(|()| writer.finish());
+        Self::finish(finished, &path, &self.loose(&id)).map_err(PutError::Store)?;
         Ok(id)
     }
 
-    fn begin(&self) -> Result<Writer, StoreError> {
-        let path = self.temporary();
-        let file = File::create_new(&path).map_err(|source| StoreError::File {
-            path: path.clone(),
-            what: "made",
-            source,
-        })?;
-        Ok(Writer { zlib: ZlibEncoder::new(file, Compression::fast()), path })
-    }
-
-    fn finish(writer: Writer, written: io::Result<()>, place: &Path) -> Result<(), StoreError> {
-        let Writer { zlib, path } = writer;
-        let moved = written.and_then(|()| zlib.finish()).and_then(|file| {
+    /// Renames a complete object into its place.
+    fn finish(written: io::Result<File>, path: &Path, place: &Path) -> Result<(), StoreError> {
+        let moved = written.and_then(|file| {
             // Git makes objects read-only, and so do we: nothing should ever change one.
             file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444))?;
-            match std::fs::rename(&path, place) {
+            match std::fs::rename(path, place) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     if let Some(dir) = place.parent() {
                         std::fs::create_dir_all(dir)?;
                     }
-                    std::fs::rename(&path, place)
+                    std::fs::rename(path, place)
                 }
                 other => other,
             }
         });
         moved.map_err(|source| {
             // Whatever could not be written must not be left behind on a full disk.
-            let _ = std::fs::remove_file(&path);
+            let _ = std::fs::remove_file(path);
             StoreError::File { path: place.to_path_buf(), what: "written", source }
         })
     }
@@ -377,34 +438,36 @@ impl Store {
         Ok(all)
     }
 
-    /// Reads an object that somebody's git has packed.
+    /// Reads an object from a pack.
     fn get_packed(&self, kind: ObjectKind, id: &ObjectId) -> Result<Vec<u8>, StoreError> {
         let missing = || StoreError::Missing { path: self.dir.to_path_buf(), id: id.to_string() };
-        let packs = std::fs::read_dir(self.dir.join("objects/pack")).is_ok_and(|mut d| d.next().is_some());
-        if !packs {
-            return Err(missing());
+        let damaged =
+            |what: String| StoreError::Damaged { path: self.dir.to_path_buf(), id: id.to_string(), what };
+        let Some((pack, offset)) = self.in_packs(id, true) else { return Err(missing()) };
+        let content = match pack.object(offset, kind) {
+            Ok(Some(content)) => content,
+            // Somebody's own git has packed it with deltas.
+            Ok(None) => {
+                let mut command = self.git();
+                command.args(["cat-file", kind.word(), &id.to_string()]);
+                let output = output_within(command, crate::git::PATIENCE)
+                    .map_err(|source| StoreError::File { path: self.pack_dir(), what: "read", source })?;
+                if !output.status.success() {
+                    return Err(damaged(complaint(&output)));
+                }
+                output.stdout
+            }
+            Err(error) => return Err(damaged(error.to_string())),
+        };
+        if kind.id_of(&content) == *id {
+            return Ok(content);
         }
-        let mut command = self.git();
-        command.args(["cat-file", kind.word(), &id.to_string()]).stdin(Stdio::null());
-        let output = output_within(command, crate::git::PATIENCE).map_err(|source| StoreError::File {
-            path: self.dir.join("objects/pack"),
-            what: "read",
-            source,
-        })?;
-        if !output.status.success() {
-            return Err(missing());
-        }
-        let header = format!("{} {}\0", kind.word(), output.stdout.len());
-        if hash(header.as_bytes(), &output.stdout) != *id {
-            let what = complaint(&output);
-            return Err(StoreError::Damaged { path: self.dir.to_path_buf(), id: id.to_string(), what });
-        }
-        Ok(output.stdout)
+        Err(damaged("its content has another hash".to_owned()))
     }
 
     /// Whether an object is there, as far as its name tells.
     pub(crate) fn has(&self, id: &ObjectId) -> bool {
-        std::fs::symlink_metadata(self.loose(id)).is_ok() || self.get_packed(ObjectKind::Blob, id).is_ok()
+        self.has_quick(id) || self.in_packs(id, true).is_some()
     }
 
     /// A blob's content.
@@ -468,21 +531,11 @@ impl Store {
     }
 }
 
-/// An object that is being written.
-struct Writer {
-    zlib: ZlibEncoder<File>,
-    path: PathBuf,
-}
-
-impl Writer {
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.zlib.write_all(bytes)
-    }
-
-    fn discard(self) {
-        // The reason for giving up is reported by the caller.
-        let _ = std::fs::remove_file(&self.path);
-    }
+/// A name that no other process and no other thread uses, such as git's own clean-up knows.
+pub(crate) fn temporary_name(purpose: &str) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let next = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("tmp_{purpose}_{}_{next}", std::process::id())
 }
 
 fn ref_path(space: &str, run: &RunId, name: &str) -> Result<String, StoreError> {
@@ -552,7 +605,9 @@ mod tests {
         let id = store.put(ObjectKind::Blob, b"hello\n").unwrap();
         assert_eq!(id.to_string(), "ce013625030ba8dba906f756967f9e9ca394464a");
         let big = vec![b'x'; 3 << 20];
-        let large = store.put_file(&mut io::Cursor::new(&big), big.len() as u64).unwrap();
+        let batch = Batch::new(&store);
+        let large = store.put_file(&mut io::Cursor::new(&big), big.len() as u64, &batch).unwrap();
+        batch.finish().unwrap();
         let tree = store.put(ObjectKind::Tree, b"").unwrap();
         assert_eq!(tree.to_string(), "4b825dc642cb6eb9a060e54bf8d69288fbee4904");
         for (id, size) in [(id, "6"), (large, "3145728"), (tree, "0")] {
@@ -624,7 +679,7 @@ mod tests {
         let (_dir, store) = store();
         for (bytes, size) in [(10, 11), (11, 10), (3 << 20, (3 << 20) + 1), ((3 << 20) + 1, 3 << 20)] {
             let content = vec![1; bytes];
-            let put = store.put_file(&mut io::Cursor::new(content), size);
+            let put = store.put_file(&mut io::Cursor::new(content), size, &Batch::new(&store));
             assert!(matches!(put, Err(PutError::Read(_))), "{bytes} as {size}");
         }
     }

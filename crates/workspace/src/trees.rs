@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use triphammer_model::{RunId, TreeId, WorkPath};
 
 use crate::look::{Held, Look};
+use crate::packs::Batch;
 use crate::root::{join, split, work_path};
 use crate::snapshot::{Entry, EntryKind};
 use crate::store_objects::{ObjectId, ObjectKind, Store, StoreError};
@@ -135,6 +136,7 @@ pub(crate) fn keep(
     let mut manifest = Manifest { schema: 1, ..Manifest::default() };
     let mut leaves: Vec<(&[u8], u32, ObjectId)> = Vec::with_capacity(look.snapshot().len());
     let mut modes = Modes::default();
+    let batch = Batch::new(store);
     for (entry, held) in look.entries() {
         let not_stored = |why: String, sha1: Option<ObjectId>| NotStored {
             path: work_path(entry.path),
@@ -154,13 +156,13 @@ pub(crate) fn keep(
             }
             Held::Large(id) => {
                 let left_out = not_stored(format!("it is larger than {limit} bytes"), Some(id));
-                let pointer = pointer(store, &left_out)?;
+                let pointer = pointer(&batch, &left_out)?;
                 manifest.not_stored.push(left_out);
                 pointer
             }
             Held::Unknown => {
                 let left_out = not_stored("it could not be read".to_owned(), None);
-                let pointer = pointer(store, &left_out)?;
+                let pointer = pointer(&batch, &left_out)?;
                 manifest.not_stored.push(left_out);
                 pointer
             }
@@ -171,7 +173,8 @@ pub(crate) fn keep(
         }
         leaves.push((entry.path, mode, id));
     }
-    let tree = write_tree(store, &leaves, 0)?;
+    let tree = write_tree(&batch, &leaves, 0)?;
+    batch.finish()?;
     let full: BTreeSet<&[u8]> = {
         let mut full = BTreeSet::new();
         for (path, ..) in &leaves {
@@ -208,13 +211,13 @@ fn git_mode(entry: &Entry<'_>) -> u32 {
 }
 
 /// What stands in a tree for content that is not stored: the tree's id still moves when the content does.
-fn pointer(store: &Store, left_out: &NotStored) -> Result<ObjectId, StoreError> {
+fn pointer(batch: &Batch<'_>, left_out: &NotStored) -> Result<ObjectId, StoreError> {
     let sha1 = left_out.sha1.as_deref().unwrap_or("unknown");
     let text = format!(
         "triphammer: the content of this file is not stored, because {}\nsize {}\nsha1 {sha1}\n",
         left_out.why, left_out.size
     );
-    store.put(ObjectKind::Blob, text.as_bytes())
+    batch.put(ObjectKind::Blob, text.as_bytes())
 }
 
 /// Permission bits, so that only those which differ from the most frequent ones are written down.
@@ -255,7 +258,7 @@ impl<'a> Modes<'a> {
 
 /// Writes the tree of `leaves`, which are sorted by path and share their first `depth` bytes.
 fn write_tree(
-    store: &Store,
+    batch: &Batch<'_>,
     leaves: &[(&[u8], u32, ObjectId)],
     depth: usize,
 ) -> Result<ObjectId, StoreError> {
@@ -271,7 +274,7 @@ fn write_tree(
             Some(end) => {
                 let prefix = &path[..=depth + end];
                 let count = rest.partition_point(|(path, ..)| path.starts_with(prefix));
-                let id = write_tree(store, &rest[..count], depth + end + 1)?;
+                let id = write_tree(batch, &rest[..count], depth + end + 1)?;
                 entries.push((&below[..end], DIRECTORY, id));
                 rest = &rest[count..];
             }
@@ -293,7 +296,7 @@ fn write_tree(
         content.push(0);
         content.extend_from_slice(id.as_bytes());
     }
-    store.put(ObjectKind::Tree, &content)
+    batch.put(ObjectKind::Tree, &content)
 }
 
 impl Store {

@@ -57,7 +57,7 @@ fn a_worktree_starts_from_uncommitted_work_and_keeps_its_commits() {
     assert_eq!(git(&made.root, &["symbolic-ref", "HEAD"]), "refs/heads/feature/x");
     assert_eq!(git(&made.root, &["branch", "--list", "other", "--format=%(refname)"]), "refs/heads/other");
     assert_eq!(git(&made.root, &["remote"]), "");
-    assert_eq!(git(&made.root, &["config", "user.name"]), "Person");
+    assert_eq!(git(&made.root, &["config", "--local", "user.name"]), "Person");
     let status = git(&made.root, &["status", "--porcelain"]);
     assert!(
         status.contains("D gone") && status.contains("?? new") && !status.contains("ignored"),

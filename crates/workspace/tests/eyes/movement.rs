@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::common::{Bench, plain};
 use triphammer_model::{Change, Content, Observed};
-use triphammer_workspace::{Look, moved};
+use triphammer_workspace::{Eyes, Look, moved};
 
 fn short(observed: &[Observed]) -> Vec<(String, Change, Content)> {
     observed.iter().map(|o| (o.path.to_string(), o.change, o.content)).collect()
@@ -250,13 +250,16 @@ fn no_change_is_missed_and_none_invented() {
         .and_then(|s| s.parse().ok())
         .unwrap_or_else(|| fastrand::u64(..));
     println!("TRIPHAMMER_SEED={seed}");
+    // Zones are told by relative paths, and a store serves many workspaces: one of each will do.
+    let first = Bench::new();
+    let (zones, store) = (first.zones(), first.store());
     for n in 0..300 {
         let mut random = fastrand::Rng::with_seed(seed.wrapping_add(n));
         let bench = Bench::new();
         for dir in ["a/c", "b"] {
             std::fs::create_dir_all(bench.at(dir)).unwrap();
         }
-        let eyes = bench.eyes();
+        let eyes = Eyes::new(bench.root(), zones.clone(), store.clone());
         let mut last: Option<Look> = None;
         let mut truth: BTreeMap<Vec<u8>, (u32, Vec<u8>)> = BTreeMap::new();
         for round in 0..4 {

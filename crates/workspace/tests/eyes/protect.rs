@@ -29,7 +29,8 @@ fn extra() -> Vec<WorkPath> {
 #[test]
 fn everything_that_is_done_to_them_is_undone() {
     type Act = fn(&Bench);
-    let table: &[(&str, Act, &[(&str, &str)])] = &[
+    type Seen = &'static [(&'static str, &'static str)];
+    let table: &[(&str, Act, Seen)] = &[
         ("emptied", |b| b.write("tests/a.rs", ""), &[("tests/a.rs", "changed")]),
         ("deleted", |b| std::fs::remove_file(b.at("Cargo.lock")).unwrap(), &[("Cargo.lock", "deleted")]),
         ("mode", |b| b.chmod("tests/run.sh", 0o640), &[("tests/run.sh", "mode changed")]),
