@@ -269,5 +269,5 @@ fn configured(name: AgentName, agent: &AgentConfig) -> AgentSettings {
 }
 
 fn entries(entries: &[EnvEntry]) -> Vec<String> {
-    entries.iter().map(ToString::to_string).collect()
+    entries.iter().cloned().map(String::from).collect()
 }
