@@ -1,1 +1,17 @@
-//! placeholder
+//! For tests only: homes in temporary folders, the built binary in a clean environment, and what it left on disk.
+//!
+//! # Theory of operation
+//!
+//! A [`TestHome`] is a folder with a `triphammer.toml` and a state folder of its own. [`TestHome::run`] starts the real
+//! binary with nothing of the developer's environment but `PATH`, the toolchain's folders and a private `HOME`, so that
+//! a test never reads anybody's configuration or keys. [`Ran`] holds what came back; [`RunFiles`] reads a run directory.
+
+mod binary;
+mod home;
+mod process;
+mod run_files;
+
+pub use binary::binary;
+pub use home::{Ran, TestHome};
+pub use process::{is_alive, wait_until};
+pub use run_files::RunFiles;
