@@ -26,7 +26,6 @@ pub const SHARED: &[&str] = &[
     "CARGO_TARGET_DIR",
     "RUSTC_WRAPPER",
     "RUSTFLAGS",
-    "RUST_BACKTRACE",
     "CARGO_BUILD_JOBS",
     "CARGO_NET_OFFLINE",
     "SCCACHE_DIR",

@@ -9,7 +9,7 @@ use triphammer_model::{Attempt, JournalLine, Outcome, Plan, RunId};
 /// Something worth telling.
 #[derive(Debug)]
 pub enum Notice<'a> {
-    /// The run directory exists and its first line is written.
+    /// The run directory exists; comes before everything else.
     Launched {
         /// The run.
         run: &'a RunId,

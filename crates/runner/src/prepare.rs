@@ -211,9 +211,9 @@ pub fn prepare<'w>(
         timings: Timings::default(),
         _lease: lease,
     };
+    watcher.notice(&Notice::Launched { run: run.dir.id(), dir: run.dir.path() });
     run.record(&Event::Started(Box::new(started))).map_err(StartError::infrastructure)?;
     undo.paths.clear();
-    watcher.notice(&Notice::Launched { run: run.dir.id(), dir: run.dir.path() });
     let plan = plan_of(&mut run);
     watcher.notice(&Notice::Planned(&plan));
     Ok(run)
