@@ -6,21 +6,11 @@ use std::time::Instant;
 use triphammer_model::report::Findings;
 use triphammer_model::{Finding, GateKind, GateName, GateVerdict, Judgement, Report};
 
+use triphammer_model::policy::PipelinePolicy;
+
 use crate::command::{self, GateContext, Interrupted};
 use crate::gate::Gate;
 use crate::ratchet::{Known, excuse};
-
-/// When to stop.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PipelinePolicy {
-    /// All gates of a rank run; the next rank only if every verdict so far is a pass.
-    #[default]
-    Staged,
-    /// The first verdict that is no pass ends it.
-    FailFast,
-    /// Everything runs.
-    CollectAll,
-}
 
 /// What to run.
 pub struct Plan<'a> {

@@ -9,7 +9,9 @@ use triphammer_model::{GateKind, GateVerdict, Judgement, Report};
 
 use crate::command::{GateContext, Interrupted};
 use crate::gate::{Gate, Origin};
-use crate::pipeline::{GateProgress, PipelinePolicy, Plan, run};
+use triphammer_model::policy::PipelinePolicy;
+
+use crate::pipeline::{GateProgress, Plan, run};
 use crate::ratchet::{Known, collect_known, is_own};
 use crate::tool;
 

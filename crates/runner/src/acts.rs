@@ -171,7 +171,10 @@ pub fn apply(
     };
     let started = desk.machine.start().cloned().ok_or_else(|| ActError::failed("the run has no start"))?;
     if started.isolation == Isolation::InPlace && to.is_none() {
-        return Err(ActError::Refused(format!("run {id} worked in place: its work is in `{}` already", started.workspace)));
+        return Err(ActError::Refused(format!(
+            "run {id} worked in place: its work is in `{}` already",
+            started.workspace
+        )));
     }
     let target = match (to, &started.origin) {
         (Some(to), _) => to.to_owned(),
@@ -190,8 +193,8 @@ pub fn apply(
     let store = desk.store()?;
     // Whatever would fail, fails before the first file is written.
     triphammer_workspace::apply(&store, &base, &theirs, &root, &zones, true).map_err(ActError::failed)?;
-    let report =
-        triphammer_workspace::apply(&store, &base, &theirs, &root, &zones, false).map_err(ActError::failed)?;
+    let report = triphammer_workspace::apply(&store, &base, &theirs, &root, &zones, false)
+        .map_err(ActError::failed)?;
     desk.record(&Event::Applied {
         attempt,
         to: target.display().to_string(),

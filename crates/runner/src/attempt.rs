@@ -42,7 +42,8 @@ impl Run<'_> {
         let before = self.take_look()?;
         let infrastructure = self.eyes.infrastructure().doing("looking at hidden tool folders")?;
         self.dir.make(&dir).doing("making the attempt's folder")?;
-        fingerprint_file::write(before.snapshot(), &dir.join("before.fp")).doing("writing the fingerprint")?;
+        fingerprint_file::write(before.snapshot(), &dir.join("before.fp"))
+            .doing("writing the fingerprint")?;
         if !infrastructure.is_empty() {
             self.dir.make(&self.dir.live()).doing("making a folder")?;
             fingerprint_file::write(&infrastructure, &self.dir.live().join(INFRASTRUCTURE_FILE))
@@ -164,8 +165,13 @@ impl Run<'_> {
         };
         let Performance { receipt, wait, duration_ms } = performance;
         self.dir.write_json(dir.join("receipt.json"), &receipt).doing("writing the receipt")?;
-        let facts =
-            AgentFacts { wait, duration_ms, tokens: receipt.tokens, cost: receipt.cost, fault: receipt.fault };
+        let facts = AgentFacts {
+            wait,
+            duration_ms,
+            tokens: receipt.tokens,
+            cost: receipt.cost,
+            fault: receipt.fault,
+        };
         let ended = Event::AgentEnded { attempt, agent: agent.clone(), try_no, facts };
         Ok(if self.cancel.is_raised() { vec![interrupted(), ended] } else { vec![ended] })
     }

@@ -28,11 +28,8 @@ impl Run<'_> {
             .prefix(&format!("{}-", self.dir.id()))
             .tempdir_in(&parent)
             .doing("making a fresh checkout")?;
-        let kept = self
-            .eyes
-            .store()
-            .kept(self.dir.id(), &attempt.dir_name())
-            .doing("finding the attempt's tree")?;
+        let kept =
+            self.eyes.store().kept(self.dir.id(), &attempt.dir_name()).doing("finding the attempt's tree")?;
         let restored =
             restore(self.eyes.store(), &kept, fresh.path(), Onto::Fresh).doing("checking the tree out")?;
         if let Some(origin) = &self.origin {
@@ -55,11 +52,17 @@ impl Run<'_> {
             }));
         }
         findings.extend(restored.not_restored.iter().map(|lost| {
-            Finding::error("forge/not-stored", format!("`{}` is not kept in the tree: {}", lost.path, lost.why))
-                .with_severity(Severity::Warning)
+            Finding::error(
+                "forge/not-stored",
+                format!("`{}` is not kept in the tree: {}", lost.path, lost.why),
+            )
+            .with_severity(Severity::Warning)
         }));
         if !report.ok && !findings.iter().any(Finding::fails) {
-            findings.push(Finding::error("forge/not-clean", "the gates do not pass on a fresh checkout of the tree"));
+            findings.push(Finding::error(
+                "forge/not-clean",
+                "the gates do not pass on a fresh checkout of the tree",
+            ));
         }
         let mut verdict = GateVerdict::from_findings(NAME.into(), GateKind::Eval, findings);
         verdict.flaky = report.verdicts.iter().any(|v| v.flaky);

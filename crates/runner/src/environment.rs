@@ -16,7 +16,8 @@ pub(crate) fn shared(workspace: &Path, extra: &[String]) -> Variables {
         std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_shared)).collect();
     add(&mut env, extra);
     let bin = workspace.join(".local/bin");
-    let old = get(&env, "PATH").map_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"), OsStr::to_owned);
+    let old =
+        get(&env, "PATH").map_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"), OsStr::to_owned);
     let mut path = bin.into_os_string();
     path.push(":");
     path.push(old);

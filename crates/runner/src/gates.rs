@@ -3,12 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use triphammer_gate::{
-    Gate, GateContext, GateProgress, IntegrityInput, Interrupted, TestCensus, WorkFiles,
-};
+use triphammer_gate::{Gate, GateContext, GateProgress, IntegrityInput, Interrupted, TestCensus, WorkFiles};
 use triphammer_model::event::Isolation;
-use triphammer_model::policy::PipelinePolicy;
-use triphammer_model::{Attempt, Event, FailReason, Finding, GateKind, GateVerdict, Launch, Report, WorkPath};
+use triphammer_model::{
+    Attempt, Event, FailReason, Finding, GateKind, GateVerdict, Launch, Report, WorkPath,
+};
 use triphammer_workspace::{EntryKind, Look};
 
 use crate::error::{Doing, Trouble};
@@ -63,7 +62,9 @@ impl Run<'_> {
                 "check `{gate}` is green before any work: it proves nothing"
             )));
         }
-        self.dir.write_json("preflight/report.json", &found.report).doing("writing the preflight's report")?;
+        self.dir
+            .write_json("preflight/report.json", &found.report)
+            .doing("writing the preflight's report")?;
         self.dir.write_json(GRANDFATHERED, &found.grandfathered).doing("writing what was there already")?;
         self.dir.write_json(DISCOVERED, &self.bench.discovered).doing("writing the discovered gates")?;
         self.bench.grandfathered = found.grandfathered;
@@ -176,11 +177,7 @@ impl Run<'_> {
             integrity,
             grandfathered: &self.bench.grandfathered,
             baseline: self.bench.packs.baseline(),
-            policy: match self.settings.stages {
-                PipelinePolicy::Staged => triphammer_gate::PipelinePolicy::Staged,
-                PipelinePolicy::FailFast => triphammer_gate::PipelinePolicy::FailFast,
-                PipelinePolicy::CollectAll => triphammer_gate::PipelinePolicy::CollectAll,
-            },
+            policy: self.settings.stages,
         };
         let watcher = self.watcher;
         let progress = |p: GateProgress<'_>| watcher.notice(&Notice::Gate(p));

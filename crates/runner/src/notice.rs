@@ -5,7 +5,6 @@ use std::path::Path;
 use triphammer_gate::GateProgress;
 use triphammer_model::{Attempt, JournalLine, Outcome, Plan, RunId};
 
-
 /// Something worth telling.
 #[derive(Debug)]
 pub enum Notice<'a> {

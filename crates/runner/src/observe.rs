@@ -4,9 +4,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use triphammer_model::movement::Infrastructure;
 use triphammer_model::{Attempt, ClaimedFile, Content, Event, Movement, Observed, Receipt, TreeId};
-use triphammer_workspace::{
-    ClaimScene, Look, Window, fingerprint_file, moved, moved_infrastructure, stand,
-};
+use triphammer_workspace::{ClaimScene, Look, Window, fingerprint_file, moved, moved_infrastructure, stand};
 
 use crate::attempt::{INFRASTRUCTURE_FILE, before_name};
 use crate::error::{Doing, Trouble};
@@ -135,11 +133,12 @@ impl Run<'_> {
 
     fn write_diff(&self, attempt: Attempt, left: &TreeId) -> Result<(), Trouble> {
         let store = self.eyes.store();
-        let from = store
-            .kept(self.dir.id(), &before_name(attempt))
-            .doing("finding the tree before the attempt")?;
+        let from =
+            store.kept(self.dir.id(), &before_name(attempt)).doing("finding the tree before the attempt")?;
         let patch = store.diff_patch(&from.tree, left).doing("writing the attempt's diff")?;
-        self.dir.write(self.dir.attempt(attempt).join("diff.patch"), &patch).doing("writing the attempt's diff")
+        self.dir
+            .write(self.dir.attempt(attempt).join("diff.patch"), &patch)
+            .doing("writing the attempt's diff")
     }
 
     /// Whether anything that an agent moved differs from the start. What gates wrote does not count.
@@ -176,8 +175,7 @@ impl Run<'_> {
             .store()
             .kept(self.dir.id(), &before_name(attempt))
             .doing("finding the tree before the attempt")?;
-        self.sight.infrastructure =
-            fingerprint_file::read(&self.dir.live().join(INFRASTRUCTURE_FILE)).ok();
+        self.sight.infrastructure = fingerprint_file::read(&self.dir.live().join(INFRASTRUCTURE_FILE)).ok();
         self.eyes.remember(snapshot, &kept).doing("remembering the tree before the attempt")
     }
 }

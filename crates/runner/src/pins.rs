@@ -27,7 +27,9 @@ impl Pins {
     pub(crate) fn below(&self, folder: &str) -> BTreeMap<String, Vec<u8>> {
         self.0
             .iter()
-            .filter_map(|(path, bytes)| Some((path.strip_prefix(folder)?.strip_prefix('/')?.to_owned(), bytes.clone())))
+            .filter_map(|(path, bytes)| {
+                Some((path.strip_prefix(folder)?.strip_prefix('/')?.to_owned(), bytes.clone()))
+            })
             .collect()
     }
 

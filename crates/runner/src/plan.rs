@@ -7,74 +7,74 @@ use crate::run::Run;
 
 /// The plan of a run that is ready to begin.
 pub(crate) fn plan_of(run: &mut Run<'_>) -> Plan {
-        let gates = run
-            .gates_now()
-            .iter()
-            .map(|gate| PlannedGate {
-                name: gate.name().clone(),
-                kind: gate.kind(),
-                command: gate.command_line(),
+    let gates = run
+        .gates_now()
+        .iter()
+        .map(|gate| PlannedGate {
+            name: gate.name().clone(),
+            kind: gate.kind(),
+            command: gate.command_line(),
+        })
+        .collect();
+    let agents = run
+        .settings
+        .chain
+        .iter()
+        .filter_map(|a| {
+            Some(PlannedAgent {
+                name: a.name.clone(),
+                plan: run.agents.get(&a.name)?.plan(),
+                timeout: a.timeout,
+                idle_timeout: a.idle_timeout,
             })
-            .collect();
-        let agents = run
-            .settings
-            .chain
-            .iter()
-            .filter_map(|a| {
-                Some(PlannedAgent {
-                    name: a.name.clone(),
-                    plan: run.agents.get(&a.name)?.plan(),
-                    timeout: a.timeout,
-                    idle_timeout: a.idle_timeout,
-                })
-            })
-            .collect();
-        let bounds = run.sight.latest.bounds();
-        let mut not_observed = Vec::new();
-        if bounds.pruned_count > 0 {
-            let first: Vec<String> = bounds.pruned.keys().take(5).map(ToString::to_string).collect();
-            let more = bounds.pruned_count.saturating_sub(first.len() as u64);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            not_observed.push(format!("caches: {}{more}", first.join(", ")));
-        }
-        if !bounds.infrastructure.is_empty() {
-            let names: Vec<String> = bounds.infrastructure.iter().take(5).map(ToString::to_string).collect();
-            let more = bounds.infrastructure.len().saturating_sub(names.len());
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            not_observed.push(format!(
-                "hidden tool folders, unless the deliverable stands still: {}{more}",
-                names.join(", ")
-            ));
-        }
-        if bounds.unreadable_count > 0 {
-            not_observed.push(format!("{} unreadable place(s)", bounds.unreadable_count));
-        }
-        if !bounds.special.is_empty() {
-            not_observed.push(format!("the content of {} FIFO(s), socket(s) or device(s)", bounds.special.len()));
-        }
-        not_observed.push(
+        })
+        .collect();
+    let bounds = run.sight.latest.bounds();
+    let mut not_observed = Vec::new();
+    if bounds.pruned_count > 0 {
+        let first: Vec<String> = bounds.pruned.keys().take(5).map(ToString::to_string).collect();
+        let more = bounds.pruned_count.saturating_sub(first.len() as u64);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        not_observed.push(format!("caches: {}{more}", first.join(", ")));
+    }
+    if !bounds.infrastructure.is_empty() {
+        let names: Vec<String> = bounds.infrastructure.iter().take(5).map(ToString::to_string).collect();
+        let more = bounds.infrastructure.len().saturating_sub(names.len());
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        not_observed.push(format!(
+            "hidden tool folders, unless the deliverable stands still: {}{more}",
+            names.join(", ")
+        ));
+    }
+    if bounds.unreadable_count > 0 {
+        not_observed.push(format!("{} unreadable place(s)", bounds.unreadable_count));
+    }
+    if !bounds.special.is_empty() {
+        not_observed.push(format!("the content of {} FIFO(s), socket(s) or device(s)", bounds.special.len()));
+    }
+    not_observed.push(
             "what the agent does outside the workspace: no write fence holds it, run it as a user you trust it with"
                 .to_owned(),
         );
-        let started = run.machine.start();
-        Plan {
-            spec: started.map(|s| s.spec.clone()).unwrap_or_default(),
-            goal: started.map(|s| s.goal.clone()).unwrap_or_default(),
-            workspace: run.eyes.root().path().display().to_string(),
-            isolation: run.settings.isolation,
-            origin: run.origin.as_ref().map(|o| o.path().display().to_string()),
-            gates,
-            packs_named: run.settings.gates.is_some(),
-            stages: run.settings.stages,
-            confirm_clean: run.settings.confirm_clean,
-            agents,
-            environment: environment::names(&run.env),
-            limits: run.settings.limits,
-            policy: run.settings.policy,
-            files: run.sight.latest.snapshot().len() as u64,
-            not_observed,
-            preflight: None,
-        }
+    let started = run.machine.start();
+    Plan {
+        spec: started.map(|s| s.spec.clone()).unwrap_or_default(),
+        goal: started.map(|s| s.goal.clone()).unwrap_or_default(),
+        workspace: run.eyes.root().path().display().to_string(),
+        isolation: run.settings.isolation,
+        origin: run.origin.as_ref().map(|o| o.path().display().to_string()),
+        gates,
+        packs_named: run.settings.gates.is_some(),
+        stages: run.settings.stages,
+        confirm_clean: run.settings.confirm_clean,
+        agents,
+        environment: environment::names(&run.env),
+        limits: run.settings.limits,
+        policy: run.settings.policy,
+        files: run.sight.latest.snapshot().len() as u64,
+        not_observed,
+        preflight: None,
+    }
 }
 
 impl Run<'_> {

@@ -11,8 +11,8 @@ use triphammer_model::event::{Isolation, Started};
 use triphammer_model::{Cancel, Digest, Event, Redactor, RunId, Spec, Supervisor, WorkPath, path};
 use triphammer_store::{Journal, Runs};
 use triphammer_workspace::{
-    Eyes, Kept, Lease, Look, Protected, Root, Start, Store, ZoneConfig, ZoneMap, carry,
-    fingerprint_file, isolate,
+    Eyes, Kept, Lease, Look, Protected, Root, Start, Store, ZoneConfig, ZoneMap, carry, fingerprint_file,
+    isolate,
 };
 
 use crate::agents::{self, Agents};
@@ -80,10 +80,11 @@ pub fn prepare<'w>(
     cancel: Cancel,
     watcher: &'w dyn Watcher,
 ) -> Result<Run<'w>, StartError> {
-    let Request { home, runs: runs_path, state, spec, spec_text, spec_name, spec_path, place, settings } = request;
+    let Request { home, runs: runs_path, state, spec, spec_text, spec_name, spec_path, place, settings } =
+        request;
     let redactor = redactor(&settings);
-    let texts =
-        triphammer_gate::collect(settings.gates.as_deref(), &home.join("gates")).map_err(StartError::config)?;
+    let texts = triphammer_gate::collect(settings.gates.as_deref(), &home.join("gates"))
+        .map_err(StartError::config)?;
     let packs = Packs::parse(&texts, settings.gates.as_deref()).map_err(StartError::config)?;
     let scripts = agents::read_scripts(&settings, &home)
         .map_err(|(file, e)| StartError::Config(format!("reading the session file `{file}`: {e}")))?;
@@ -150,8 +151,7 @@ pub fn prepare<'w>(
     let extra = extra_protected(&home, origin.as_ref(), texts.keys());
     pins.add_json("protected.json", &extra);
     let digests = pins.write(&dir).map_err(StartError::infrastructure)?;
-    let protected =
-        Protected::take(&start, &spec.protect, &extra).map_err(StartError::config)?;
+    let protected = Protected::take(&start, &spec.protect, &extra).map_err(StartError::config)?;
 
     let started = Started {
         run: id.clone(),
@@ -247,9 +247,11 @@ impl Ground<'_> {
             Some(origin) => Some((origin, self.keep_origin(origin, zone_config)?)),
             None => None,
         };
-        let start = kept.as_ref().map(|(origin, (zones, tree))| Start { origin, zones, store: self.store, tree });
+        let start =
+            kept.as_ref().map(|(origin, (zones, tree))| Start { origin, zones, store: self.store, tree });
         let place = triphammer_workspace::Place { state: self.state, home: self.home, run: self.id };
-        let apart = isolate(settings.isolation, start.as_ref(), &place).map_err(StartError::infrastructure)?;
+        let apart =
+            isolate(settings.isolation, start.as_ref(), &place).map_err(StartError::infrastructure)?;
         undo.paths.push(apart.folder.clone());
         for note in &apart.notes {
             watcher.notice(&Notice::Remark(note));

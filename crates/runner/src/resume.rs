@@ -8,7 +8,9 @@ use triphammer_agent::end_left_over;
 use triphammer_forge::Machine;
 use triphammer_gate::Packs;
 use triphammer_model::event::Isolation;
-use triphammer_model::{Attempt, Cancel, Content, Event, Movement, Outcome, Redactor, Report, RunId, Spec, path};
+use triphammer_model::{
+    Attempt, Cancel, Content, Event, Movement, Outcome, Redactor, Report, RunId, Spec, path,
+};
 use triphammer_store::{Journal, RunDir, Runs};
 use triphammer_workspace::{Eyes, Lease, Protected, Root, Store, ZoneMap, fingerprint_file};
 
@@ -38,14 +40,18 @@ pub fn reopen<'w>(
     // Settings name the secrets; they are read before anything is written.
     let plain = runs.open(id, Redactor::default());
     let settings_text = plain.read("pinned/policy.toml").map_err(StartError::infrastructure)?;
-    let settings: Settings = toml::from_str(&String::from_utf8_lossy(&settings_text))
-        .map_err(|e| StartError::Infrastructure(format!("run {id}: pinned/policy.toml cannot be read: {e}")))?;
+    let settings: Settings = toml::from_str(&String::from_utf8_lossy(&settings_text)).map_err(|e| {
+        StartError::Infrastructure(format!("run {id}: pinned/policy.toml cannot be read: {e}"))
+    })?;
     let redactor = redactor(&settings);
     let dir = runs.open(id, redactor.clone());
     let (journal, torn) =
         Journal::reopen(&dir.journal(), redactor.clone()).map_err(StartError::infrastructure)?;
     let machine = replay(&journal, id)?;
-    let started = machine.start().cloned().ok_or_else(|| StartError::Infrastructure(format!("run {id} has no start")))?;
+    let started = machine
+        .start()
+        .cloned()
+        .ok_or_else(|| StartError::Infrastructure(format!("run {id} has no start")))?;
 
     let ended = end_leftovers(&dir)?;
     let (pins, broken) = Pins::read(&dir, &started.pins);
@@ -57,7 +63,8 @@ pub fn reopen<'w>(
     let lease = Lease::acquire(&workspace, &state, id).map_err(StartError::infrastructure)?;
     let parts = Parts { dir: &dir, runs_path, settings: &settings, pins: &pins };
     let spec = parts.spec()?;
-    let packs = Packs::parse(&pins.below("gates"), settings.gates.as_deref()).map_err(StartError::infrastructure)?;
+    let packs =
+        Packs::parse(&pins.below("gates"), settings.gates.as_deref()).map_err(StartError::infrastructure)?;
     let eyes = parts.eyes(&workspace)?;
     let sight = parts.sight(&eyes, &journal)?;
     let protected = parts.protected(&eyes, &spec)?;
@@ -164,7 +171,9 @@ fn end_leftovers(dir: &RunDir) -> Result<Vec<u32>, StartError> {
 fn notes(outcome: Option<&Outcome>, attempt: Attempt) -> Vec<String> {
     match outcome {
         Some(Outcome::Interrupted) | None => {
-            vec![format!("The run was interrupted around attempt {attempt}; its work is still in the workspace.")]
+            vec![format!(
+                "The run was interrupted around attempt {attempt}; its work is still in the workspace."
+            )]
         }
         _ => Vec::new(),
     }
