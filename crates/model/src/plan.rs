@@ -66,4 +66,3 @@ pub struct Plan {
     /// What the gates said on the untouched workspace; only in `run --plan`.
     pub preflight: Option<(PreflightFacts, Report)>,
 }
-
