@@ -7,6 +7,7 @@ mod args;
 mod commands;
 mod exit;
 mod home;
+mod live;
 mod output;
 mod say;
 mod signals;

@@ -9,17 +9,20 @@ use triphammer_model::{JournalLine, Outcome};
 use triphammer_render as render;
 use triphammer_runner::{Notice, Watcher};
 
+use crate::live::Live;
 use crate::say;
 
 /// Prints what a run tells.
 pub(crate) struct Terminal {
     json: bool,
+    live: Option<Live>,
     state: Mutex<render::Story>,
 }
 
 impl Terminal {
     pub(crate) fn new(json: bool) -> Self {
-        Self { json, state: Mutex::new(render::Story::default()) }
+        let live = if json { None } else { Live::on_terminal() };
+        Self { json, live, state: Mutex::new(render::Story::default()) }
     }
 
     fn plain(&self, notice: &Notice<'_>) {
@@ -35,8 +38,14 @@ impl Terminal {
                 vec![render::done_line(outcome, *attempts), render::next_commands(run, outcome)]
             }
         };
+        if let Some(live) = &self.live {
+            live.notice(notice);
+        }
         for line in lines.iter().filter(|l| !l.is_empty()) {
-            say::talk(&say::plain(line));
+            match &self.live {
+                Some(live) if !matches!(notice, Notice::Done { .. }) => live.println(&say::plain(line)),
+                _ => say::talk(&say::plain(line)),
+            }
         }
         if let Notice::Done { run, outcome, .. } = notice {
             // The one line of data: what a script reads without --json.
