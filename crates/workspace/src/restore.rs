@@ -127,6 +127,24 @@ impl Eyes {
     }
 }
 
+impl Eyes {
+    /// The paths that [`Eyes::restore`] would write, delete or give other permission bits, sorted: how the
+    /// workspace differs from the tree now. Empty directories do not count.
+    ///
+    /// # Errors
+    /// [`RestoreError`].
+    pub fn differences(&self, kept: &Kept, last: Option<&Look>) -> Result<Vec<WorkPath>, RestoreError> {
+        let have = self.look(last)?;
+        let plan = Plan::make(self.store(), kept, &have)?;
+        let Plan { mut delete, write, chmod, done, .. } = plan;
+        delete.extend(write.into_iter().map(|entry| entry.path));
+        delete.extend(chmod.into_iter().map(|(path, _)| path));
+        delete.extend(done.not_restored.into_iter().map(|left_out| left_out.path));
+        delete.sort();
+        Ok(delete)
+    }
+}
+
 /// What has to be done, decided before anything is touched.
 struct Plan {
     delete: Vec<WorkPath>,

@@ -399,4 +399,36 @@ mod tests {
         assert_eq!((snapshot.len(), snapshot.bounds().unreadable_count), (1, 0));
         assert!(snapshot.at(0).path.len() > 4_096);
     }
+
+    #[test]
+    fn what_is_nested_too_deep_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let deep = vec!["d"; 1_005].join("/");
+        drop(root.make_dir(deep.as_bytes(), crate::placing::InTheWay::Stays).unwrap());
+        let snapshot = look(dir.path());
+        assert_eq!(snapshot.bounds().unreadable_count, 1);
+        let (_, why) = snapshot.bounds().unreadable.first_key_value().unwrap();
+        assert!(why.contains("deeper than 1000"), "{why}");
+        root.clear(b"d").unwrap();
+    }
+
+    #[test]
+    fn a_hostile_tag_neither_blocks_nor_hides() {
+        let dir = tempfile::tempdir().unwrap();
+        for sub in ["fifo", "linked", "empty"] {
+            std::fs::create_dir(dir.path().join(sub)).unwrap();
+            std::fs::write(dir.path().join(sub).join("work"), "x").unwrap();
+        }
+        std::fs::write(dir.path().join("real"), "Signature: 8a477f597d28d172789f06886806bc55").unwrap();
+        let made =
+            std::process::Command::new("mkfifo").arg(dir.path().join("fifo/CACHEDIR.TAG")).status().unwrap();
+        assert!(made.success());
+        symlink("../real", dir.path().join("linked/CACHEDIR.TAG")).unwrap();
+        std::fs::write(dir.path().join("empty/CACHEDIR.TAG"), "").unwrap();
+        let snapshot = look(dir.path());
+        for sub in ["fifo", "linked", "empty"] {
+            assert!(snapshot.get(format!("{sub}/work").as_bytes()).is_some(), "{sub}");
+        }
+    }
 }

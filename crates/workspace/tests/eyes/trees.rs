@@ -169,8 +169,14 @@ fn exact_restore_undoes_everything_but_caches_and_infrastructure() {
     bench.write("new/node_modules/m", "stays");
     bench.write("target/debug/x", "stays");
 
+    let differing = eyes.differences(&kept, Some(&before)).unwrap();
+    assert!(
+        differing.iter().any(|p| p.to_string() == "run.sh")
+            && !differing.iter().any(|p| p.to_string() == "set")
+    );
     let restored = eyes.restore(&kept, Some(&before)).unwrap();
     assert!(restored.is_complete(), "{restored:?}");
+    assert_eq!(eyes.differences(&kept, None).unwrap(), []);
     let mut now = plain(&bench.work());
     for stays in [".local/bin/tool", "new/node_modules/m", "target/debug/x"] {
         assert!(now.contains_key(stays.as_bytes()), "{stays}");
