@@ -28,12 +28,12 @@ impl Figures {
         Self { json, values }
     }
 
-    /// A figure, and how it reads.
-    fn put(&mut self, name: &str, value: Value, line: &str) {
+    /// A figure under its key, and how it reads under its name.
+    fn put(&mut self, key: &str, name: &str, value: Value, line: &str) {
         if !self.json {
             println!("{name:<22} {line}");
         }
-        self.values.insert(name.replace(' ', "_"), value);
+        self.values.insert(key.to_owned(), value);
     }
 
     fn end(self) {

@@ -105,8 +105,8 @@ fn package_names(metadata: &serde_json::Value) -> Vec<String> {
 
 /// How many tests a package has, without running them.
 fn count_tests(package: &str) -> Result<u64, String> {
-    let mut command = lean(cargo(["test", "--locked", "--package", package]));
-    command.args(TARGETS).args(["--", "--list", "--format", "terse"]).stderr(Stdio::inherit());
+    let mut command = lean(cargo(["test", "--locked", "--package", package, "--all-targets"]));
+    command.args(["--", "--list", "--format", "terse"]).stderr(Stdio::inherit());
     let output = command.output().map_err(|e| format!("listing the tests of {package}: {e}"))?;
     if !output.status.success() {
         return Err(format!("listing the tests of {package} failed ({})", output.status));

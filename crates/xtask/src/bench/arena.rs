@@ -28,8 +28,9 @@ impl Bench {
         let kind = kind.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned()).unwrap_or_default();
         let sync_ms = self.sync_ms()?;
         let shown_load = load.map_or_else(|| "unknown".to_owned(), |load| load.to_string());
-        figures.put("binary", json!(self.binary), &self.binary.display().to_string());
+        figures.put("binary", "binary", json!(self.binary), &self.binary.display().to_string());
         figures.put(
+            "machine",
             "machine",
             json!({ "cores": cores, "load": load, "file_system": kind, "sync_ms": sync_ms }),
             &format!(

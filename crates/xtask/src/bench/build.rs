@@ -24,6 +24,7 @@ pub(crate) fn bench(mut figures: Figures) -> Result<(), String> {
     let (normal, all) = (tree("normal")?, tree("normal,build")?);
     figures.put(
         "crates",
+        "crates",
         json!({ "normal": normal, "with_build": all, "aim": AIM_CRATES }),
         &format!(
             "{normal} in the binary's normal tree (aim {AIM_CRATES}), {all} with what build scripts need"
@@ -48,6 +49,7 @@ pub(crate) fn bench(mut figures: Figures) -> Result<(), String> {
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     let mib = size.map_or(f64::NAN, |bytes| super::real(bytes) / f64::from(1 << 20));
     figures.put(
+        "cold_build",
         "cold build",
         json!({ "wall_s": wall, "cpu_s": cpu, "aim_s": AIM_S, "cores": cores, "binary_mib": mib }),
         &format!(

@@ -17,7 +17,7 @@ pub(crate) fn bench(bench: &Bench, figures: &mut Figures) -> Result<(), String> 
     let own = timings.each(timings.own());
     let shown = peak.own_mib.map_or_else(|| "unknown".to_owned(), |mib| format!("{mib:.1} MiB"));
     figures.put(
-        "100,000 files",
+        "many_files", "100,000 files",
         json!({
             "peak_mib": peak.own_mib, "aim_mib": AIM_MIB, "largest_process_mib": peak.largest_mib,
             "wall_ms": peak.wall_ms, "attempts": ATTEMPTS, "own_ms_an_attempt": own,

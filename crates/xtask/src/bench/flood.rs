@@ -39,6 +39,7 @@ pub(crate) fn bench(bench: &Bench, figures: &mut Figures) -> Result<(), String> 
     let disk = real(arena.runs_on_disk()) / f64::from(1 << 20);
     let shown = peak.own_mib.map_or_else(|| "unknown".to_owned(), |mib| format!("{mib:.1} MiB"));
     figures.put(
+        "output",
         "agent prints 5 GB",
         json!({
             "peak_mib": peak.own_mib, "aim_mib": AIM_MIB, "largest_process_mib": peak.largest_mib,

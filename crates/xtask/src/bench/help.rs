@@ -26,6 +26,7 @@ pub(crate) fn bench(bench: &Bench, figures: &mut Figures) -> Result<(), String> 
     }
     let (cpu, wall) = (median(times), median(walls));
     figures.put(
+        "help",
         "--help",
         json!({ "cpu_ms": cpu, "aim_ms": AIM_MS, "wall_ms": wall, "runs": RUNS }),
         &format!("{cpu:.2} ms of CPU (aim {AIM_MS}), {wall:.2} ms wall, median of {RUNS}"),

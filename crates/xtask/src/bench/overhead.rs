@@ -10,7 +10,7 @@ const RUNS: u32 = 5;
 const ATTEMPTS: u32 = 50;
 
 pub(crate) fn bench(bench: &Bench, figures: &mut Figures) -> Result<(), String> {
-    for (name, git) in [("loop", false), ("loop in git", true)] {
+    for (key, name, git) in [("loop", "loop", false), ("loop_in_git", "loop in git", true)] {
         let arena = Arena::furnished(bench, &Plan { files: 100, git, attempts: ATTEMPTS })?;
         let mut runs = Vec::new();
         for _ in 0..RUNS {
@@ -21,12 +21,12 @@ pub(crate) fn bench(bench: &Bench, figures: &mut Figures) -> Result<(), String> 
                 .map_err(|what| format!("{what}\n{}", String::from_utf8_lossy(&output.stderr).trim()))?;
             runs.push(timings);
         }
-        put(name, &runs, figures);
+        put(key, name, &runs, figures);
     }
     Ok(())
 }
 
-fn put(name: &str, runs: &[Timings], figures: &mut Figures) {
+fn put(key: &str, name: &str, runs: &[Timings], figures: &mut Figures) {
     let middle =
         |part: &dyn Fn(&Timings) -> f64| median(runs.iter().map(|run| run.each(part(run))).collect());
     let own = middle(&|run| run.own());
@@ -41,6 +41,7 @@ fn put(name: &str, runs: &[Timings], figures: &mut Figures) {
     let each: Vec<f64> = runs.iter().map(|run| run.each(run.own())).collect();
     let shown: Vec<String> = each.iter().map(|own| format!("{own:.1}")).collect();
     figures.put(
+        key,
         name,
         json!({
             "own_ms": own, "aim_ms": AIM_MS, "looks_ms": looks, "journal_ms": journal, "other_ms": other,

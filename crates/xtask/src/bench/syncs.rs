@@ -16,7 +16,7 @@ const CALLS: [&str; 5] = ["fsync(", "fdatasync(", "syncfs(", "sync(", "sync_file
 
 pub(crate) fn bench(bench: &Bench, figures: &mut Figures) -> Result<(), String> {
     if !tools::is_on_path("strace") {
-        figures.put("syncs", Value::Null, "not measured: strace is not installed");
+        figures.put("syncs", "syncs", Value::Null, "not measured: strace is not installed");
         return Ok(());
     }
     let few = count(bench, FEW)?;
@@ -24,6 +24,7 @@ pub(crate) fn bench(bench: &Bench, figures: &mut Figures) -> Result<(), String> 
     let each = (real(many) - real(few)) / f64::from(MANY - FEW);
     let beside = real(few) - each * f64::from(FEW);
     figures.put(
+        "syncs",
         "syncs",
         json!({ "an_attempt": each, "aim": AIM, "start_and_end": beside }),
         &format!("{each:.2} an attempt (aim {AIM}), and {beside:.0} at start and end of the run"),
