@@ -174,6 +174,31 @@ pub(crate) struct RunArgs {
     pub(crate) json: bool,
 }
 
+impl RunArgs {
+    /// What `run --draft SPEC` means.
+    pub(crate) fn of_spec(spec: PathBuf, home: Option<PathBuf>) -> Self {
+        Self {
+            spec: Some(spec),
+            task: None,
+            home,
+            workspace: None,
+            agent: Vec::new(),
+            agent_cmd: None,
+            agent_env: Vec::new(),
+            isolate: None,
+            attempts: None,
+            budget: None,
+            max_cost: None,
+            max_tokens: None,
+            judge: None,
+            allow_green: false,
+            draft: true,
+            plan: false,
+            json: false,
+        }
+    }
+}
+
 fn dollars(text: &str) -> Result<MicroUsd, String> {
     let text = text.strip_prefix('$').unwrap_or(text);
     text.parse().map_err(|e: triphammer_model::money::BadMoney| e.to_string())

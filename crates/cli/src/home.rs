@@ -43,13 +43,19 @@ impl Home {
         Ok(Self { path, config: env.over(home).over(user) })
     }
 
+    /// The home, where there is one; a home that cannot be read is an error all the same.
+    pub(crate) fn look_for(given: Option<&Path>) -> Result<Option<Self>, Failure> {
+        if given.is_none() && nearest().is_err() { Ok(None) } else { Self::find(given).map(Some) }
+    }
+
     pub(crate) fn runs(&self) -> Runs {
         Runs::new(self.path.join("runs"))
     }
 }
 
 fn nearest() -> Result<PathBuf, Failure> {
-    let here = std::env::current_dir().map_err(|e| Failure::usage(format!("finding the current folder: {e}")))?;
+    let here =
+        std::env::current_dir().map_err(|e| Failure::usage(format!("finding the current folder: {e}")))?;
     here.ancestors().find(|dir| dir.join(CONFIG).is_file()).map(Path::to_owned).ok_or_else(|| {
         Failure::usage(format!(
             "no home: neither `{}` nor a folder above it has a {CONFIG}; `triphammer init` makes one here, or name \
@@ -60,7 +66,8 @@ fn nearest() -> Result<PathBuf, Failure> {
 }
 
 fn read(file: &Path) -> Result<Config, Failure> {
-    let text = std::fs::read(file).map_err(|e| Failure::usage(format!("reading `{}`: {e}", file.display())))?;
+    let text =
+        std::fs::read(file).map_err(|e| Failure::usage(format!("reading `{}`: {e}", file.display())))?;
     Config::parse(&file.display().to_string(), text).map_err(Failure::usage)
 }
 
@@ -75,8 +82,9 @@ pub(crate) fn user_file() -> Option<PathBuf> {
 
 /// The user's state folder.
 pub(crate) fn state() -> Result<PathBuf, Failure> {
-    triphammer_workspace::state_folder()
-        .ok_or_else(|| Failure::usage("neither HOME nor XDG_STATE_HOME is set: there is no place for isolated workspaces"))
+    triphammer_workspace::state_folder().ok_or_else(|| {
+        Failure::usage("neither HOME nor XDG_STATE_HOME is set: there is no place for isolated workspaces")
+    })
 }
 
 /// `path` from the current folder, without asking whether it exists.

@@ -10,15 +10,21 @@ pub(crate) fn data(line: &str) {
     let _ = writeln!(out, "{line}");
 }
 
-/// Writes bytes of data to stdout as they are, but for terminal escapes when stdout is a terminal.
-pub(crate) fn raw(bytes: &[u8]) {
+/// Writes bytes of data to stdout as they are, but for terminal escapes when stdout is a terminal. An error means
+/// that nobody reads any more.
+pub(crate) fn raw(bytes: &[u8]) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     if std::io::IsTerminal::is_terminal(&out) {
-        let _ = out.write_all(plain(&String::from_utf8_lossy(bytes)).as_bytes());
+        out.write_all(plain(&String::from_utf8_lossy(bytes)).as_bytes())?;
     } else {
-        let _ = out.write_all(bytes);
+        out.write_all(bytes)?;
     }
-    let _ = out.flush();
+    out.flush()
+}
+
+/// Writes text of one or more lines to stdout, without terminal escapes.
+pub(crate) fn text(text: &str) {
+    data(plain(text).trim_end_matches('\n'));
 }
 
 /// Writes a line of talk to stderr.

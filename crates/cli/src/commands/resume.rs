@@ -17,7 +17,7 @@ pub(crate) fn resume(args: &ResumeArgs) -> Outcome {
     let cancel = Cancel::new();
     signals::watch(&cancel).map_err(|e| Failure::code(format!("listening for signals: {e}"), 5))?;
     let terminal = Terminal::new(args.home.json);
-    let mut run =
-        reopen(runs.path(), home::state()?, &id, cancel, &terminal).map_err(|e| Failure::code(&e, e.exit_code()))?;
+    let mut run = reopen(runs.path(), home::state()?, &id, cancel, &terminal)
+        .map_err(|e| Failure::code(&e, e.exit_code()))?;
     finish(&mut run)
 }

@@ -3,7 +3,9 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use triphammer_model::config::{AgentConfig, Config, DEFAULT_IDLE_TIMEOUT, DEFAULT_LOG_CAP, DEFAULT_TIMEOUT, EnvEntry};
+use triphammer_model::config::{
+    AgentConfig, Config, DEFAULT_IDLE_TIMEOUT, DEFAULT_LOG_CAP, DEFAULT_TIMEOUT, EnvEntry,
+};
 use triphammer_model::event::Isolation;
 use triphammer_model::spec::{JudgeMode, Status, WorkspaceChoice};
 use triphammer_model::{AgentName, Cancel, Limits, Spec};
@@ -15,9 +17,9 @@ use crate::home::{self, Home};
 use crate::output::Terminal;
 use crate::{say, signals};
 
-pub(crate) fn run(args: RunArgs) -> Outcome {
+pub(crate) fn run(args: &RunArgs) -> Outcome {
     let home = Home::find(args.home.as_deref())?;
-    let request = request(&args, &home)?;
+    let request = request(args, &home)?;
     let cancel = Cancel::new();
     signals::watch(&cancel).map_err(|e| Failure::code(format!("listening for signals: {e}"), 5))?;
     if args.plan {
@@ -63,10 +65,12 @@ fn write_timings(run: &triphammer_runner::Run<'_>, attempts: u32) {
 
 /// Everything up to the first agent, in a folder of its own that is removed again.
 fn plan(mut request: Request, cancel: Cancel, json: bool) -> Outcome {
-    let scratch = tempfile::tempdir().map_err(|e| Failure::code(format!("making a scratch folder: {e}"), 5))?;
+    let scratch =
+        tempfile::tempdir().map_err(|e| Failure::code(format!("making a scratch folder: {e}"), 5))?;
     request.runs = scratch.path().join("runs");
     request.state = scratch.path().join("state");
-    let mut run = prepare(request, cancel, &triphammer_runner::Silent).map_err(|e| Failure::code(&e, e.exit_code()))?;
+    let mut run =
+        prepare(request, cancel, &triphammer_runner::Silent).map_err(|e| Failure::code(&e, e.exit_code()))?;
     let _ = triphammer_agent::become_subreaper();
     let plan = run.plan().map_err(|e| Failure::code(e, 5))?;
     if json {
@@ -180,9 +184,9 @@ fn place(args: &RunArgs, spec: &Spec, home: &Home) -> Result<(Place, Isolation),
         (None, None) => Place::Folder(home.path.clone()),
     };
     match (&place, flag) {
-        (Place::New, Some(_)) => Err(Failure::usage(
-            "--isolate does not go with a new workspace: a new one is apart already",
-        )),
+        (Place::New, Some(_)) => {
+            Err(Failure::usage("--isolate does not go with a new workspace: a new one is apart already"))
+        }
         (Place::New, None) => Ok((place, Isolation::New)),
         (Place::Folder(_), flag) => {
             let isolation = flag.or(home.config.run.isolate).unwrap_or_default();

@@ -1,0 +1,53 @@
+//! `triphammer apply`: lands accepted isolated work in a person's own folder.
+
+use serde_json::json;
+use triphammer_model::Attempt;
+use triphammer_render::{Bounded, count};
+
+use crate::args::ApplyArgs;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::home::{self, Home};
+use crate::say;
+
+pub(crate) fn apply(args: &ApplyArgs) -> Outcome {
+    let home = Home::find(args.home.home.as_deref())?;
+    let runs = home.runs();
+    let id = runs.resolve(&args.run).map_err(Failure::refused)?;
+    if args.attempt == Some(0) {
+        return Err(Failure::usage("attempt 0 is the start: there is no work in it; attempts count from 1"));
+    }
+    let to = args.to.as_deref().map(home::absolute).transpose()?;
+    let attempt = args.attempt.map(Attempt::new);
+    let report = triphammer_runner::apply(&runs, &home::state()?, &id, attempt, to.as_deref())
+        .map_err(Failure::refused)?;
+    if args.home.json {
+        let conflicts: Vec<_> = report
+            .conflicts
+            .iter()
+            .map(|c| json!({"path": c.path, "why": c.why, "marked": c.marked}))
+            .collect();
+        let object = json!({
+            "schema": 1, "run": id, "applied": report.applied, "already": report.already, "conflicts": conflicts,
+        });
+        say::data(&object.to_string());
+    } else {
+        let applied = Bounded::new(&report.applied, 200);
+        for path in applied.shown {
+            say::text(&format!("applied  {path}"));
+        }
+        if let Some(marker) = applied.marker("path", "") {
+            say::text(&marker);
+        }
+        for conflict in &report.conflicts {
+            let how = if conflict.marked { "marked in the file" } else { "left as it is" };
+            say::text(&format!("CONFLICT {}: {} ({how})", conflict.path, conflict.why));
+        }
+    }
+    say::talk(&format!(
+        "run {id}: {} applied, {} there already, {}",
+        count(report.applied.len() as u64, "path"),
+        report.already.len(),
+        count(report.conflicts.len() as u64, "conflict"),
+    ));
+    Ok(if report.conflicts.is_empty() { Exit::Done } else { Exit::Refused })
+}

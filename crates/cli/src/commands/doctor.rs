@@ -1,0 +1,296 @@
+//! `triphammer doctor`: what this machine has, and what is missing before a run could go well.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::Serialize;
+use serde_json::json;
+use triphammer_agent::{CommandAgent, CommandConfig, ProcessLimits, Program, PromptBy, ScriptedAgent};
+use triphammer_gate::{Discovered, Gate, Packs, WorkFiles};
+use triphammer_model::config::{AgentConfig, AgentKind};
+use triphammer_model::{Agent, AgentName, Redactor};
+
+use crate::args::HomeArgs;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::home::{self, Home};
+use crate::say;
+
+/// Coding agents that are looked for by their program's name.
+pub(crate) const AGENTS: [&str; 6] = ["claude", "codex", "opencode", "gemini", "qwen", "pi"];
+
+/// Less free space than this is worth a warning: trees, logs and builds need it.
+const LITTLE_SPACE: u64 = 1 << 30;
+
+/// How much a finding weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum State {
+    Ok,
+    /// Worth knowing; nothing fails for it.
+    Note,
+    /// Needed, and not there.
+    Missing,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Look {
+    area: &'static str,
+    name: String,
+    state: State,
+    detail: String,
+}
+
+/// Everything that was looked at, in order.
+#[derive(Default)]
+struct Chart(Vec<Look>);
+
+impl Chart {
+    fn add(&mut self, area: &'static str, name: impl Into<String>, state: State, detail: impl Into<String>) {
+        self.0.push(Look { area, name: name.into(), state, detail: detail.into() });
+    }
+}
+
+pub(crate) fn doctor(args: &HomeArgs) -> Outcome {
+    let home = Home::look_for(args.home.as_deref())?;
+    let mut chart = Chart::default();
+    tools(&mut chart);
+    match &home {
+        Some(home) => {
+            chart.add("home", "home", State::Ok, home.path.display().to_string());
+            agents(&mut chart, home);
+            gates(&mut chart, home);
+            space(&mut chart, "runs", &home.path.join("runs"));
+        }
+        None => chart.add("home", "home", State::Note, "none here or above; `triphammer init` makes one"),
+    }
+    known_agents(&mut chart);
+    sandbox(&mut chart);
+    match home::state() {
+        Ok(state) => {
+            space(&mut chart, "state", &state);
+            let ancestor = existing(&state);
+            let writable = rustix::fs::access(ancestor, rustix::fs::Access::WRITE_OK).is_ok();
+            let shown = state.display();
+            if writable {
+                chart.add("disk", "state folder", State::Ok, format!("`{shown}` can be written"));
+            } else {
+                chart.add(
+                    "disk",
+                    "state folder",
+                    State::Missing,
+                    format!("`{shown}` cannot be written: set XDG_STATE_HOME to a folder of yours"),
+                );
+            }
+        }
+        Err(Failure { message, .. }) => chart.add("disk", "state folder", State::Missing, message),
+    }
+    let ok = chart.0.iter().all(|l| l.state != State::Missing);
+    if args.json {
+        let home = home.as_ref().map(|h| h.path.display().to_string());
+        say::data(&json!({"schema": 1, "ok": ok, "home": home, "checks": chart.0}).to_string());
+    } else {
+        print(&chart);
+    }
+    Ok(if ok { Exit::Done } else { Exit::Refused })
+}
+
+fn print(chart: &Chart) {
+    let width = chart.0.iter().map(|l| l.name.chars().count()).max().unwrap_or(0).min(30);
+    let mut area = "";
+    for look in &chart.0 {
+        if look.area != area {
+            area = look.area;
+            say::text(area);
+        }
+        let state = match look.state {
+            State::Ok => "ok",
+            State::Note => "-",
+            State::Missing => "MISSING",
+        };
+        say::text(&format!("  {state:7} {:width$}  {}", look.name, look.detail));
+    }
+}
+
+fn tools(chart: &mut Chart) {
+    for (tool, arg, needed) in [
+        ("git", Some("--version"), true),
+        ("sh", None, true),
+        ("cargo", Some("--version"), false),
+        ("python3", Some("--version"), false),
+        ("node", Some("--version"), false),
+        ("go", Some("version"), false),
+        ("zig", Some("version"), false),
+    ] {
+        let Some(path) = on_path(tool) else {
+            if needed {
+                chart.add("tools", tool, State::Missing, format!("not on PATH; install {tool}"));
+            } else {
+                chart.add("tools", tool, State::Note, "not on PATH; needed only where a gate calls it");
+            }
+            continue;
+        };
+        let version = arg.and_then(|arg| version(&path, arg));
+        let version = version.map_or_else(String::new, |v| format!("{v}, "));
+        chart.add("tools", tool, State::Ok, format!("{version}{}", path.display()));
+    }
+}
+
+/// The first line that a tool says about itself.
+fn version(path: &Path, arg: &str) -> Option<String> {
+    // Away from the workspace: a toolchain file there may make a tool fetch another version of itself.
+    let output = Command::new(path).arg(arg).current_dir("/").stdin(Stdio::null()).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    output.status.success().then(|| text.lines().next().unwrap_or_default().trim().to_owned())
+}
+
+/// Where a program is found on this process's PATH.
+pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(program)).find(|p| is_executable(p))
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}
+
+fn agents(chart: &mut Chart, home: &Home) {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if home.config.agents.is_empty() {
+        chart.add("agents", "configured", State::Note, "none; --agent-cmd 'SH LINE' works without");
+    }
+    for (name, config) in &home.config.agents {
+        match check_agent(name, config, home, &path) {
+            Ok(what) => chart.add("agents", name.as_str(), State::Ok, what),
+            // Only a run that names it needs it; the default is needed by every run that names none.
+            Err(why) => {
+                let default = home.config.run.agent.as_ref().is_some_and(|chain| chain.contains(name));
+                let state = if default { State::Missing } else { State::Note };
+                chart.add("agents", name.as_str(), state, why);
+            }
+        }
+    }
+    for name in home.config.run.agent.iter().flatten().filter(|n| !home.config.agents.contains_key(n)) {
+        let why = format!("named under [run], but there is no [agents.{name}]");
+        chart.add("agents", name.as_str(), State::Missing, why);
+    }
+}
+
+fn check_agent(name: &AgentName, config: &AgentConfig, home: &Home, path: &OsStr) -> Result<String, String> {
+    let (agent, what): (Box<dyn Agent>, String) = match &config.kind {
+        AgentKind::Command { argv, .. } => {
+            let agent = CommandAgent::new(CommandConfig {
+                name: name.clone(),
+                program: Program::Argv(argv.clone()),
+                prompt: PromptBy::Stdin,
+                limits: ProcessLimits::default(),
+                env_names: Vec::new(),
+                redactor: Redactor::default(),
+            });
+            (Box::new(agent), format!("command {}", argv.first().map_or("", String::as_str)))
+        }
+        AgentKind::Scripted { script } => {
+            let file = home.path.join(script);
+            let text =
+                std::fs::read_to_string(&file).map_err(|e| format!("reading `{}`: {e}", file.display()))?;
+            let limits = ProcessLimits::default();
+            let agent =
+                ScriptedAgent::new(name.clone(), PathBuf::from(script), &text, limits, Redactor::default());
+            (Box::new(agent), format!("recorded session {script}"))
+        }
+    };
+    agent.check(path, &home.path).map(|()| what).map_err(|e| e.to_string())
+}
+
+fn known_agents(chart: &mut Chart) {
+    for name in AGENTS {
+        match on_path(name) {
+            Some(path) => chart.add("agents", name, State::Ok, format!("found: {}", path.display())),
+            None => chart.add("agents", name, State::Note, "not found on PATH"),
+        }
+    }
+}
+
+fn gates(chart: &mut Chart, home: &Home) {
+    let texts = triphammer_gate::collect(None, &home.path.join("gates"));
+    let packs = texts.and_then(|texts| Packs::parse(&texts, None));
+    let packs = match packs {
+        Ok(packs) => packs,
+        Err(error) => return chart.add("gates", "packs", State::Missing, error.to_string()),
+    };
+    let mut discovered = Discovered::default();
+    let found = discovered.look(&packs, &WorkFiles::walk(&home.path));
+    if found.is_empty() {
+        chart.add(
+            "gates",
+            "packs",
+            State::Note,
+            "no pack fits the home's folder; specs can bring checks of their own",
+        );
+    }
+    for gate in packs.gates().iter().filter(|g| found.contains(g.name())) {
+        let line = gate.command_line();
+        let Gate::Command(command) = gate else {
+            chart.add("gates", gate.name().as_str(), State::Ok, line);
+            continue;
+        };
+        let program = command.run.iter().find(|word| *word != "env" && !word.contains('='));
+        let program = program.map_or("", String::as_str);
+        let there = if program.contains('/') {
+            is_executable(&home.path.join(&command.dir).join(program))
+        } else {
+            is_executable(&home.path.join(".local/bin").join(program)) || on_path(program).is_some()
+        };
+        if there {
+            chart.add("gates", gate.name().as_str(), State::Ok, line);
+        } else {
+            let why = format!(
+                "`{program}` is not found; install it, or a run stops with gate-tool-missing: {line}"
+            );
+            let state = if command.provision { State::Note } else { State::Missing };
+            chart.add("gates", gate.name().as_str(), state, why);
+        }
+    }
+}
+
+fn sandbox(chart: &mut Chart) {
+    let landlock = match std::fs::read_to_string("/sys/kernel/security/lsm") {
+        Ok(list) if list.trim().split(',').any(|name| name == "landlock") => "in this kernel",
+        Ok(_) => "not in this kernel",
+        Err(_) => "not known: the kernel's list cannot be read",
+    };
+    chart.add("sandbox", "landlock", State::Note, landlock);
+    let bwrap = on_path("bwrap");
+    let bwrap = bwrap.map_or_else(|| "not on PATH".to_owned(), |p| p.display().to_string());
+    chart.add("sandbox", "bubblewrap", State::Note, bwrap);
+    chart.add(
+        "sandbox",
+        "write fence",
+        State::Note,
+        "none in this version: agent and gates can write whatever you can; run them as a user you trust with that",
+    );
+}
+
+/// Free space for a folder that may not exist yet.
+fn space(chart: &mut Chart, name: &'static str, folder: &Path) {
+    let shown = folder.display();
+    match rustix::fs::statvfs(existing(folder)) {
+        Ok(stat) => {
+            let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+            let little = free < LITTLE_SPACE;
+            let warning = if little { ": little for builds, logs and trees" } else { "" };
+            let state = if little { State::Note } else { State::Ok };
+            let mib = free / (1 << 20);
+            chart.add("disk", name, state, format!("{mib} MiB free in `{shown}`{warning}"));
+        }
+        Err(error) => {
+            chart.add("disk", name, State::Note, format!("free space in `{shown}` not known: {error}"));
+        }
+    }
+}
+
+/// The nearest ancestor that exists.
+fn existing(folder: &Path) -> &Path {
+    folder.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("/"))
+}

@@ -1,0 +1,186 @@
+//! `triphammer init`: makes a home. Nothing that is there is written over.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use serde_json::json;
+use triphammer_gate::{Discovered, Origin, Packs, WorkFiles};
+use triphammer_model::spec::template;
+use triphammer_store::Runs;
+
+use crate::args::InitArgs;
+use crate::commands::doctor::{AGENTS, on_path};
+use crate::commands::spec::write_new;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::home::{self, CONFIG};
+use crate::say;
+
+/// The draft that every home begins with.
+const EXAMPLE: &str = "specs/example.md";
+
+pub(crate) fn init(args: &InitArgs) -> Outcome {
+    let dir = home::absolute(&args.dir)?;
+    let config = dir.join(CONFIG);
+    if config.symlink_metadata().is_ok() {
+        return Err(Failure::refused(format!(
+            "`{}` is a home already: it has a {CONFIG}, which was left as it is; edit it, or remove it to begin anew",
+            dir.display()
+        )));
+    }
+    let failed =
+        |what: &Path, e: std::io::Error| Failure::refused(format!("writing `{}`: {e}", what.display()));
+    std::fs::create_dir_all(dir.join("specs")).map_err(|e| failed(&dir.join("specs"), e))?;
+    let packs = fitting(&dir)?;
+    let found: Vec<&str> = AGENTS.iter().filter(|name| on_path(name).is_some()).copied().collect();
+
+    let (mut written, mut kept) = (Vec::new(), Vec::new());
+    let mut put = |name: &str, text: &str| match write_new(&dir.join(name), text.as_bytes()) {
+        Ok(()) => {
+            written.push(name.to_owned());
+            Ok(())
+        }
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+            kept.push(name.to_owned());
+            Ok(())
+        }
+        Err(e) => Err(failed(&dir.join(name), e)),
+    };
+    put(EXAMPLE, &template("example", ""))?;
+    Runs::new(dir.join("runs")).prepare().map_err(Failure::refused)?;
+    // The file that makes the folder a home comes last: an `init` that failed half-way can be repeated.
+    put(CONFIG, &configuration(&packs, &found))?;
+
+    if args.json {
+        let object = json!({
+            "schema": 1, "home": dir.display().to_string(), "written": written, "kept": kept, "packs": packs,
+            "agents_found": found,
+        });
+        say::data(&object.to_string());
+        return Ok(Exit::Done);
+    }
+    say::talk(&format!("made a home in {}", dir.display()));
+    for name in &written {
+        say::talk(&format!("  wrote {name}"));
+    }
+    for name in &kept {
+        say::talk(&format!("  kept {name}, which was there"));
+    }
+    if packs.is_empty() {
+        say::talk("  no shipped pack fits yet; gates are looked for again at each attempt");
+    }
+    for (pack, gates) in &packs {
+        say::talk(&format!("  pack {pack} fits: {}", gates.join(", ")));
+    }
+    say::talk(&format!(
+        "next: say in {CONFIG} who works, write {EXAMPLE}, then triphammer spec check {EXAMPLE}"
+    ));
+    Ok(Exit::Done)
+}
+
+/// Packs that have something to do in a folder, with their gates.
+fn fitting(dir: &Path) -> Result<BTreeMap<String, Vec<String>>, Failure> {
+    let texts = triphammer_gate::collect(None, &dir.join("gates")).map_err(Failure::refused)?;
+    let packs = Packs::parse(&texts, None).map_err(Failure::refused)?;
+    let mut discovered = Discovered::default();
+    let names = discovered.look(&packs, &WorkFiles::walk(dir));
+    let mut fit: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for gate in packs.gates().iter().filter(|g| names.contains(g.name())) {
+        if let Origin::Pack(pack) = gate.origin() {
+            fit.entry(pack).or_default().push(gate.name().to_string());
+        }
+    }
+    Ok(fit)
+}
+
+/// The configuration's text: valid as it is, and every line that is commented out shows what could stand there.
+fn configuration(packs: &BTreeMap<String, Vec<String>>, agents: &[&str]) -> String {
+    let fit = if packs.is_empty() {
+        "none of the shipped packs fits this folder yet".to_owned()
+    } else {
+        format!("found here: {}", packs.keys().cloned().collect::<Vec<_>>().join(", "))
+    };
+    let on_path = if agents.is_empty() {
+        "None of those that Triphammer knows by name is on PATH.".to_owned()
+    } else {
+        format!("On PATH: {}.", agents.join(", "))
+    };
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = write!(
+        out,
+        r#"# Triphammer's home. Flags go over the environment, that over this file, this over your own
+# (~/.config/triphammer/config.toml). What is commented out is optional.
+
+[run]
+# agent = "claude"          # who works when neither spec nor flag says so; a list is a fallback chain
+# attempts = 5              # 1 to 50; the breaker needs 3 to speak
+# budget = "4h"             # wall clock
+# max_cost = 5.00           # USD; an agent that does not say what it spent then suspends the run
+# isolate = "in-place"      # or "worktree" (a private clone) or "copy": then `triphammer apply` lands the work
+
+# Who can work. {on_path}
+# The command gets the brief on its standard input. Its rights are yours: no write fence holds it.
+# [agents.claude]
+# kind = "command"
+# argv = ["claude", "-p", "--permission-mode", "acceptEdits"]
+# env = ["ANTHROPIC_API_KEY"]   # beyond the shared environment; this is how a secret reaches an agent
+# timeout = "45m"
+# idle_timeout = "15m"
+
+# [agents.codex]
+# kind = "command"
+# argv = ["codex", "exec", "--full-auto", "-"]
+
+# Gates come from packs: {fit}.
+# Your own packs are files gates/NAME.toml; one of the name of a shipped pack replaces it. A spec's `gates: [..]`
+# names those that judge it. The pack `honesty` (stubs, skipped tests, swallowed errors) judges only where named.
+
+# [workspace]
+# setup = ["npm ci"]        # makes an isolated workspace usable
+# carry = [".env"]          # ignored files that it gets
+
+# [secrets]
+# names = ["MY_TOKEN"]      # redacted in all that is written, beside what looks secret by name
+"#
+    );
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use triphammer_model::config::Config;
+
+    use super::*;
+
+    #[test]
+    fn the_configuration_is_valid_as_it_is_and_with_every_comment_taken_off() {
+        let packs = BTreeMap::from([("rust".to_owned(), vec!["rust-test".to_owned()])]);
+        let text = configuration(&packs, &["claude"]);
+        assert!(text.contains("found here: rust") && text.contains("On PATH: claude."), "{text}");
+        Config::parse(CONFIG, text.as_bytes()).unwrap();
+        // Lines that are settings begin with a key or a section.
+        let setting = |line: &str| {
+            line.starts_with('[') || line.split_once(" = ").is_some_and(|(k, _)| !k.contains(' '))
+        };
+        let bare: String = text
+            .lines()
+            .map(|line| line.strip_prefix("# ").filter(|rest| setting(rest)).unwrap_or(line))
+            .flat_map(|line| [line, "\n"])
+            .collect();
+        let config =
+            Config::parse(CONFIG, bare.clone().into_bytes()).unwrap_or_else(|e| panic!("{e}\n{bare}"));
+        assert_eq!(config.agents.len(), 2, "{bare}");
+        assert_eq!(config.run.attempts, Some(5));
+        assert_eq!(config.secrets.names, ["MY_TOKEN"]);
+    }
+
+    #[test]
+    fn finds_the_packs_that_fit() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(fitting(dir.path()).unwrap().is_empty());
+        std::fs::write(dir.path().join("Cargo.toml"), "").unwrap();
+        assert_eq!(fitting(dir.path()).unwrap().keys().collect::<Vec<_>>(), ["rust"]);
+    }
+}

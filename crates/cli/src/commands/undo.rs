@@ -1,0 +1,24 @@
+//! `triphammer undo`: puts an in-place workspace back to how it was before the run.
+
+use serde_json::json;
+
+use crate::args::UndoArgs;
+use crate::commands::restore::{restored_json, talk_restored};
+use crate::exit::{Failure, Outcome};
+use crate::home::{self, Home};
+use crate::say;
+
+pub(crate) fn undo(args: &UndoArgs) -> Outcome {
+    let home = Home::find(args.home.home.as_deref())?;
+    let runs = home.runs();
+    let id = runs.resolve(&args.run).map_err(Failure::refused)?;
+    let restored =
+        triphammer_runner::undo(&runs, &home::state()?, &id, args.force).map_err(Failure::refused)?;
+    if args.home.json {
+        let mut object = restored_json(&restored);
+        object["run"] = json!(id);
+        say::data(&object.to_string());
+    }
+    say::talk(&format!("run {id}: put back to how it was before the run:"));
+    Ok(talk_restored(&restored))
+}
