@@ -120,8 +120,8 @@ impl ClaimScene<'_> {
             (Change::Deleted, Some(_)) => (Standing::Disproved, "it is still there"),
             (Change::Deleted, None) => {
                 let was = |s: &Snapshot| s.get(path.as_bytes()).is_some() || s.has_below(path.as_bytes());
-                if zone == Zone::Infrastructure && self.infrastructure_before.is_some_and(was) {
-                    (Standing::Corroborated, "it was there before, in the infrastructure, and is gone")
+                if was(self.before) || self.infrastructure_before.is_some_and(was) {
+                    (Standing::Corroborated, "it was there before and is gone")
                 } else {
                     (Standing::Disproved, "it was not there before")
                 }

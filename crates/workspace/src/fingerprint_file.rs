@@ -90,7 +90,7 @@ fn print_line(entry: &Entry<'_>, line: &mut String) {
     line.push('\n');
 }
 
-/// Reads what [`write`] wrote. The snapshot's bounds are empty: they are in `movement.json`.
+/// Reads what [`write()`] wrote. The snapshot's bounds are empty: they are in `movement.json`.
 ///
 /// # Errors
 /// [`FingerprintError`]; a file that was cut off is damaged.

@@ -7,7 +7,7 @@
 //! waited out, together with the content id of every entry, read only where a stat moved. Content goes into the
 //! [`Store`], a bare git repository of our own, and [`Eyes::keep`] makes a look a git tree there, with a
 //! [`Manifest`] of what git drops. [`moved`] compares two looks, [`stand`] holds claims against the world,
-//! [`Protected`] compares and puts back what must not change, [`restore`] makes a folder equal a tree, and
+//! [`Protected`] compares and puts back what must not change, [`restore()`] makes a folder equal a tree, and
 //! [`apply()`] merges a tree into a person's folder.
 //!
 //! What an agent can write is hostile: FIFOs are never opened, git never runs code of a repository, and what could
