@@ -21,7 +21,7 @@ pub fn plan_line(plan: &Plan) -> String {
         let list = Bounded::new(&plan.gates, 6).on_one_line(|g| g.name.to_string());
         format!("{} {list}", if plan.gates.len() == 1 { "gate" } else { "gates" })
     };
-    let unseen = Bounded::new(&plan.not_observed, 3).on_one_line(|n| one_line(n, 80));
+    let unseen = Bounded::new(&plan.not_observed, 3).on_one_line(|n| one_line(n, 120));
     plain(&format!(
         "plan: {}; {} ({}); agent {}; {gates}; {}; not observed: {unseen}",
         one_line(&plan.spec, 60),

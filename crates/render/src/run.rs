@@ -96,20 +96,20 @@ fn outcome(lines: &[JournalLine]) -> Option<Outcome> {
 
 fn spent(summary: &RunSummary) -> String {
     let spent = &summary.spent;
-    let unknown = |n: u32| {
-        if n > 0 {
-            format!(" (and unknown for {})", count(u64::from(n), "agent call"))
-        } else {
-            String::new()
+    // Unknown is not zero: a sum that holds no known part is not shown as one.
+    let sum = |known: Option<String>, unknown: u32, what: &str| {
+        let calls = count(u64::from(unknown), "agent call");
+        match (known, unknown) {
+            (Some(known), 0) => known,
+            (Some(known), _) => format!("{known} (and unknown for {calls})"),
+            (None, 0) => format!("no {what}"),
+            (None, _) => format!("{what} unknown for {calls}"),
         }
     };
-    format!(
-        "{}{}, {}{}",
-        tokens(spent.tokens),
-        unknown(spent.tokens_unknown),
-        spent.cost,
-        unknown(spent.cost_unknown)
-    )
+    let used = (spent.tokens.total() > 0).then(|| tokens(spent.tokens));
+    let paid = (spent.cost.micros() > 0).then(|| spent.cost.to_string());
+    let (used, paid) = (sum(used, spent.tokens_unknown, "tokens"), sum(paid, spent.cost_unknown, "cost"));
+    format!("{used}; {paid}")
 }
 
 fn show_history(out: &mut String, history: &[AttemptSummary]) {
@@ -203,7 +203,7 @@ mod tests {
           workspace  /home/ann/roman (in-place)
           record     /home/ann/p/runs/x
           started    2026-11-30 17:06:01 UTC, at work for 1m 30s
-          spent      tokens 1000 in, 200 cached, 30 out (and unknown for 1 agent call), $1.25 (and unknown for 1 agent call)
+          spent      tokens 1000 in, 200 cached, 30 out (and unknown for 1 agent call); $1.25 (and unknown for 1 agent call)
 
         attempt  agent   ended        moved  gates       report
         1        claude  exit code 0  3      2 findings  601a9eb28335

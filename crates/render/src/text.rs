@@ -79,7 +79,7 @@ pub(crate) fn word(value: &impl serde::Serialize) -> String {
 pub(crate) fn indent(out: &mut String, prefix: &str, text: &str) {
     for line in text.lines() {
         // Writing to a String cannot fail.
-        let _ = if line.is_empty() { writeln!(out) } else { writeln!(out, "{prefix}{line}") };
+        let _ = writeln!(out, "{}", format!("{prefix}{line}").trim_end());
     }
 }
 

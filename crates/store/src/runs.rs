@@ -8,6 +8,9 @@ use crate::file::{FileError, write_whole};
 use crate::journal::{JournalError, is_live, read_journal};
 use crate::run_dir::RunDir;
 
+/// How much of an id is the second at which its run began: `20261130-170601`.
+const SECOND: usize = 15;
+
 /// `runs/` of a home.
 #[derive(Clone, Debug)]
 pub struct Runs(PathBuf);
@@ -147,7 +150,7 @@ impl Runs {
             return Err(ResolveError::None { runs: self.0.clone() });
         }
         if wanted == "latest" {
-            return ids.last().cloned().ok_or_else(|| ResolveError::None { runs: self.0.clone() });
+            return self.latest(&ids).ok_or_else(|| ResolveError::None { runs: self.0.clone() });
         }
         if let Some(exact) = ids.iter().find(|id| id.as_str() == wanted) {
             return Ok(exact.clone());
@@ -161,7 +164,22 @@ impl Runs {
         }
     }
 
-    /// All runs with their summaries, from their journals.
+    /// The newest of runs in order: an id tells the second of its start, the journal the rest.
+    fn latest(&self, ids: &[RunId]) -> Option<RunId> {
+        let second = |id: &RunId| id.as_str().get(..SECOND).map(str::to_owned);
+        let last = ids.last()?;
+        let same: Vec<&RunId> = ids.iter().rev().take_while(|id| second(id) == second(last)).collect();
+        if let [only] = same[..] {
+            return Some(only.clone());
+        }
+        let begun = |id: &RunId| {
+            let journal = read_journal(&self.0.join(id.as_str()).join("journal.jsonl")).ok()?;
+            journal.lines.first().map(|line| line.at)
+        };
+        same.into_iter().max_by_key(|id| (begun(id), (*id).clone())).cloned()
+    }
+
+    /// All runs with their summaries, from their journals, by the time at which they began.
     ///
     /// # Errors
     /// [`RunsError`] when the folder cannot be listed; a damaged run is in the listing.
@@ -184,6 +202,56 @@ impl Runs {
                 Err(error) => listing.damaged.push(DamagedRun { run: id, error }),
             }
         }
+        listing.runs.sort_by(|(a, _), (b, _)| (a.started, &a.run).cmp(&(b.started, &b.run)));
         Ok(listing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use triphammer_model::{Event, Stamp};
+
+    use super::*;
+    use crate::journal::Journal;
+
+    /// A run whose journal begins at `second`.
+    fn run(runs: &Runs, id: &str, second: i64) {
+        let dir = runs.create(&RunId::new(id), Redactor::default()).unwrap();
+        let stamp = Stamp { at: jiff::Timestamp::from_second(second).unwrap(), elapsed_ms: 0 };
+        let event = Event::Told { by: "ann".to_owned(), text: "x".to_owned() };
+        Journal::create(&dir.journal(), Redactor::default()).unwrap().append(stamp, &event, &[]).unwrap();
+    }
+
+    #[test]
+    fn a_prefix_names_one_run_and_latest_the_newest() {
+        let home = tempfile::tempdir().unwrap();
+        let runs = Runs::new(home.path().join("runs"));
+        assert!(matches!(runs.resolve("latest"), Err(ResolveError::None { .. })));
+        runs.prepare().unwrap();
+        std::fs::create_dir(runs.path().join("golden")).unwrap();
+        run(&runs, "20261130-170601-roman-ffff", 1);
+        // Of the same second, the one that sorts first began last.
+        run(&runs, "20261130-170602-b-0000", 3);
+        run(&runs, "20261130-170602-a-ffff", 4);
+        run(&runs, "20261130-170602-c-ffff", 2);
+        let named = |wanted: &str| runs.resolve(wanted).map(|id| id.to_string());
+        assert_eq!(named("latest").unwrap(), "20261130-170602-a-ffff");
+        assert_eq!(named("20261130-170602-b").unwrap(), "20261130-170602-b-0000");
+        for (wanted, many) in [("20261130-170602", true), ("roman", false), ("", false), ("golden", false)] {
+            let error = runs.resolve(wanted).unwrap_err();
+            assert_eq!(matches!(error, ResolveError::Ambiguous { .. }), many, "{wanted}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_run_disturbs_no_other() {
+        let home = tempfile::tempdir().unwrap();
+        let runs = Runs::new(home.path().to_owned());
+        run(&runs, "1-no-start", 1);
+        std::fs::create_dir(runs.path().join("2-empty")).unwrap();
+        let listing = runs.list().unwrap();
+        assert!(listing.runs.is_empty());
+        let damaged: Vec<&str> = listing.damaged.iter().map(|d| d.run.as_str()).collect();
+        assert_eq!(damaged, ["1-no-start", "2-empty"]);
     }
 }

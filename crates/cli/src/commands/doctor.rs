@@ -61,13 +61,17 @@ pub(crate) fn doctor(args: &HomeArgs) -> Outcome {
         Some(home) => {
             chart.add("home", "home", State::Ok, home.path.display().to_string());
             agents(&mut chart, home);
-            gates(&mut chart, home);
-            space(&mut chart, "runs", &home.path.join("runs"));
         }
         None => chart.add("home", "home", State::Note, "none here or above; `triphammer init` makes one"),
     }
     known_agents(&mut chart);
+    if let Some(home) = &home {
+        gates(&mut chart, home);
+    }
     sandbox(&mut chart);
+    if let Some(home) = &home {
+        space(&mut chart, "runs", &home.path.join("runs"));
+    }
     match home::state() {
         Ok(state) => {
             space(&mut chart, "state", &state);

@@ -48,9 +48,15 @@ pub(crate) fn init(args: &InitArgs) -> Outcome {
         Err(e) => Err(failed(&dir.join(name), e)),
     };
     put(EXAMPLE, &template("example", ""))?;
+    let ignores = ["runs/.gitignore", "runs/.ignore"];
+    let before = ignores.map(|name| dir.join(name).exists());
     Runs::new(dir.join("runs")).prepare().map_err(Failure::refused)?;
     // The file that makes the folder a home comes last: an `init` that failed half-way can be repeated.
     put(CONFIG, &configuration(&packs, &found))?;
+    for (name, there) in ignores.into_iter().zip(before) {
+        let list = if there { &mut kept } else { &mut written };
+        list.push(name.to_owned());
+    }
 
     if args.json {
         let object = json!({

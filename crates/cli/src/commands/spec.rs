@@ -58,6 +58,9 @@ pub(crate) fn check(file: &Path, args: &HomeArgs) -> Outcome {
     tried.tell(file, args.json, None);
     let red = tried.checks.iter().any(|c| c.purpose == Purpose::KeepGreen && c.stand == Stand::Red);
     let error = tried.checks.iter().any(|c| c.stand == Stand::Error);
+    if !args.json && tried.spec.status == Status::Draft && tried.checks.iter().all(Probed::is_good) {
+        say::talk(&format!("valid; next: triphammer spec lock {}", file.display()));
+    }
     Ok(if red || error { Exit::Refused } else { Exit::Done })
 }
 
