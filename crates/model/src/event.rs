@@ -181,7 +181,7 @@ pub enum Event {
     },
     /// A signal or a person asked the run to stop.
     Interrupted {
-        /// By what: `SIGINT`, `SIGTERM`, `cancel`.
+        /// By what: `signal` or `cancel`.
         by: String,
     },
     /// Something the run needs failed. Suspends it, or fails it before the first attempt.

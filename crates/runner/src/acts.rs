@@ -220,7 +220,7 @@ pub fn undo(runs: &Runs, state: &Path, id: &RunId, force: bool) -> Result<Restor
     let zones = desk.dir.read_json::<ZoneMap>("pinned/zones.json").map_err(ActError::failed)?;
     let eyes = Eyes::new(root, zones, desk.store()?);
     let now = eyes.look(None).map_err(ActError::failed)?;
-    let kept = eyes.keep(&now, id, "before-undo").map_err(ActError::failed)?;
+    eyes.keep(&now, id, "before-undo").map_err(ActError::failed)?;
     if !force {
         let end = desk.kept("end").map_err(|_| {
             ActError::Refused(format!(
@@ -228,10 +228,9 @@ pub fn undo(runs: &Runs, state: &Path, id: &RunId, force: bool) -> Result<Restor
                  --force (the workspace as it is now is kept as a tree)"
             ))
         })?;
-        if !end.same_as(&kept) {
-            let store = desk.store()?;
-            let changes = store.diff(&end.tree, &kept.tree).map_err(ActError::failed)?;
-            let mut names: Vec<String> = changes.iter().take(5).map(|c| c.path.to_string()).collect();
+        let changes = eyes.differences(&end, Some(&now)).map_err(ActError::failed)?;
+        if !changes.is_empty() {
+            let mut names: Vec<String> = changes.iter().take(5).map(ToString::to_string).collect();
             if changes.len() > 5 {
                 names.push(format!("and {} more", changes.len() - 5));
             }

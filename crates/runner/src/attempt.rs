@@ -34,6 +34,9 @@ impl Run<'_> {
         }
         if let Some(from) = from {
             self.put_back(from)?;
+            // The findings that count are those of the tree that is taken over.
+            let report = self.dir.attempt(Attempt::new(from)).join("report.json");
+            self.briefing.previous = self.dir.read_json(report).ok().map(|r| (Attempt::new(from), r));
             let whose = if from == 0 { "the start".to_owned() } else { format!("attempt {from}") };
             self.briefing.notes.push(format!(
                 "You take over from another agent, which could not go on. The workspace is as it was after {whose}."
@@ -75,7 +78,7 @@ impl Run<'_> {
     }
 
     /// Takes in what a person told the run while it is being worked on.
-    fn take_in_tells(&mut self) {
+    pub(crate) fn take_in_tells(&mut self) {
         let inbox = self.dir.live().join("inbox");
         let Ok(entries) = std::fs::read_dir(&inbox) else { return };
         let mut files: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();

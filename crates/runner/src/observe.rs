@@ -135,9 +135,12 @@ impl Run<'_> {
         let store = self.eyes.store();
         let from =
             store.kept(self.dir.id(), &before_name(attempt)).doing("finding the tree before the attempt")?;
-        let patch = store.diff_patch(&from.tree, left).doing("writing the attempt's diff")?;
+        let raw = self.dir.live().join("diff.patch");
+        self.dir.make(&self.dir.live()).doing("making a folder")?;
+        let file = std::fs::File::create(&raw).doing("writing the attempt's diff")?;
+        store.diff_patch_to(&from.tree, left, file).doing("writing the attempt's diff")?;
         self.dir
-            .write(self.dir.attempt(attempt).join("diff.patch"), &patch)
+            .take_in(self.dir.attempt(attempt).join("diff.patch"), &raw)
             .doing("writing the attempt's diff")
     }
 

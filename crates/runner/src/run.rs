@@ -218,6 +218,8 @@ impl Run<'_> {
         if let Err(trouble) = self.keep_end() {
             self.watcher.notice(&Notice::Remark(&trouble.detail));
         }
+        // What a person said last is kept for the next brief.
+        self.take_in_tells();
         let _ = std::fs::remove_dir_all(self.dir.live());
         let stamp = self.stamp();
         seal(&mut self.journal, &self.dir, stamp)?;

@@ -1,5 +1,6 @@
 //! One run's folder.
 
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -67,6 +68,33 @@ impl RunDir {
         } else {
             self.put(relative.as_ref(), &self.redactor.bytes(bytes))
         }
+    }
+
+    /// Takes a file in as an artifact, redacted, without holding it in memory.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub fn take_in(&self, relative: impl AsRef<Path>, from: &Path) -> Result<(), FileError> {
+        let to = self.path.join(relative);
+        let copy = || -> std::io::Result<()> {
+            let mut input = crate::file::open_regular(from)?;
+            let _ = std::fs::remove_file(&to);
+            let mut output = std::fs::OpenOptions::new().write(true).create_new(true).open(&to)?;
+            let mut stream = self.redactor.stream();
+            let mut chunk = vec![0; 1 << 16];
+            let mut settled = Vec::new();
+            loop {
+                let n = input.read(&mut chunk)?;
+                if n == 0 {
+                    stream.finish(&mut settled);
+                    return output.write_all(&settled);
+                }
+                stream.push(&chunk[..n], &mut settled);
+                output.write_all(&settled)?;
+                settled.clear();
+            }
+        };
+        copy().map_err(|e| FileError::new("writing", &to, e))
     }
 
     fn put(&self, relative: &Path, bytes: &[u8]) -> Result<(), FileError> {
