@@ -31,7 +31,10 @@ pub(crate) fn apply(args: &ApplyArgs) -> Outcome {
         });
         say::data(&object.to_string());
     } else {
-        let applied = Bounded::new(&report.applied, 200);
+        // A file that carries conflict markers is told once, as what it is.
+        let conflict = |path: &triphammer_model::WorkPath| report.conflicts.iter().any(|c| c.path == *path);
+        let applied: Vec<_> = report.applied.iter().filter(|path| !conflict(path)).collect();
+        let applied = Bounded::new(&applied, 200);
         for path in applied.shown {
             say::text(&format!("applied  {path}"));
         }

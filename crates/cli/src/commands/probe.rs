@@ -86,9 +86,7 @@ pub(crate) fn probe(mut request: Request, quiet: bool) -> Result<Vec<Probed>, Fa
 
     let scratch = tempfile::tempdir()
         .map_err(|e| Failure::refused(format!("making a scratch folder for the checks: {e}")))?;
-    hide_real_runs(&mut request);
-    request.runs = scratch.path().join("runs");
-    request.state = scratch.path().join("state");
+    set_aside(&mut request, scratch.path());
     // Packs are checked above; what runs here are the spec's own checks.
     request.settings.gates = Some(Vec::new());
     request.settings.chain = vec![nobody()];
@@ -130,7 +128,14 @@ fn probed(name: String, purpose: Purpose, verdict: &GateVerdict) -> Probed {
     Probed { name, purpose, stand, message }
 }
 
-/// The home's own runs are no part of the workspace, although the probe keeps its own elsewhere.
+/// Keeps the record of a run that is only tried out in `scratch`; the home's own runs are no part of the workspace
+/// all the same.
+pub(crate) fn set_aside(request: &mut Request, scratch: &Path) {
+    hide_real_runs(request);
+    request.runs = scratch.join("runs");
+    request.state = scratch.join("state");
+}
+
 fn hide_real_runs(request: &mut Request) {
     let Place::Folder(folder) = &request.place else { return };
     let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());

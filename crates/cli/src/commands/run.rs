@@ -12,6 +12,7 @@ use triphammer_model::{AgentName, Cancel, Limits, Spec};
 use triphammer_runner::{AgentKind, AgentSettings, Place, Request, Settings, prepare};
 
 use crate::args::{Isolate, Judge, RunArgs};
+use crate::commands::probe::set_aside;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::home::{self, Home};
 use crate::output::Terminal;
@@ -67,8 +68,7 @@ fn write_timings(run: &triphammer_runner::Run<'_>, attempts: u32) {
 fn plan(mut request: Request, cancel: Cancel, json: bool) -> Outcome {
     let scratch =
         tempfile::tempdir().map_err(|e| Failure::code(format!("making a scratch folder: {e}"), 5))?;
-    request.runs = scratch.path().join("runs");
-    request.state = scratch.path().join("state");
+    set_aside(&mut request, scratch.path());
     let mut run =
         prepare(request, cancel, &triphammer_runner::Silent).map_err(|e| Failure::code(&e, e.exit_code()))?;
     let _ = triphammer_agent::become_subreaper();
