@@ -8,7 +8,7 @@ use crate::event::{Event, Isolation};
 use crate::ids::{AgentName, Attempt, RunId, TreeId};
 use crate::journal::JournalLine;
 use crate::money::MicroUsd;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, SuspendReason};
 use crate::process::WaitStatus;
 use crate::receipt::{Fault, Tokens};
 
@@ -142,9 +142,11 @@ impl RunSummary {
         for line in lines {
             if matches!(line.event, Event::Resumed { .. }) {
                 earlier_ms += segment_ms;
+                segment_ms = 0;
             }
             if !matches!(line.event, Event::Sealed { .. }) {
-                segment_ms = line.elapsed_ms;
+                // A person's act afterwards takes no time and carries none.
+                segment_ms = segment_ms.max(line.elapsed_ms);
             }
             summary.last = line.at;
             summary.take_event(&line.event);
@@ -198,6 +200,8 @@ impl RunSummary {
             Event::Judged { attempt, report } => {
                 if let Some(a) = self.current(*attempt) {
                     a.ok = Some(report.ok);
+                    // One that was parked before its gates could judge is charged once they have.
+                    a.charged = true;
                     a.findings = Some(report.findings);
                     a.identity = Some(report.identity.clone());
                 }
@@ -251,12 +255,20 @@ impl RunSummary {
                 self.accepted_attempt = Some(*attempt);
                 self.tree.clone_from(tree);
             }
-            Outcome::Suspended { until, detail, .. } => {
+            Outcome::Suspended { reason, until, detail } => {
                 self.until = *until;
                 self.detail.clone_from(detail);
-                // A parked attempt that never got to its gates is not charged.
+                // Not charged is an attempt that never got to its gates, nor one that its agent could not do: it is
+                // taken up again under its number.
+                let agent_could_not = matches!(
+                    reason,
+                    SuspendReason::RateLimit
+                        | SuspendReason::Quota
+                        | SuspendReason::Authentication
+                        | SuspendReason::Overloaded
+                );
                 if let Some(last) = self.history.last_mut()
-                    && last.ok.is_none()
+                    && (last.ok.is_none() || agent_could_not)
                 {
                     last.charged = false;
                 }

@@ -217,6 +217,18 @@ mod tests {
     }
 
     #[test]
+    fn a_later_act_takes_no_time_back() {
+        let mut lines = journal();
+        let mut act = lines[0].clone();
+        act.event = Event::Undone { forced: true };
+        act.effects.clear();
+        act.elapsed_ms = 0;
+        lines.push(act);
+        let text = show(&lines, false, 0);
+        assert!(text.contains("at work for 1m 30s") && text.contains("over later edits"), "{text}");
+    }
+
+    #[test]
     fn a_stalled_run_shows_its_proof() {
         let text = show(&stalled_journal(), false, 0);
         assert!(text.contains("why it is stalled") && text.contains("next:"), "{text}");

@@ -5,6 +5,7 @@ use triphammer_model::Attempt;
 use triphammer_render::{Bounded, count};
 
 use crate::args::ApplyArgs;
+use crate::commands::diff::open_store;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::home::{self, Home};
 use crate::say;
@@ -18,6 +19,8 @@ pub(crate) fn apply(args: &ApplyArgs) -> Outcome {
     }
     let to = args.to.as_deref().map(home::absolute).transpose()?;
     let attempt = args.attempt.map(Attempt::new);
+    // Asked for first: acting would make an empty store where the real one is gone.
+    open_store(&runs)?;
     let report = triphammer_runner::apply(&runs, &home::state()?, &id, attempt, to.as_deref())
         .map_err(Failure::refused)?;
     if args.home.json {
