@@ -1,1 +1,10 @@
 //! What goes wrong for users of such programs, each with a shell script that stands in for the agent or the gate.
+
+mod done;
+mod fake;
+mod gates;
+mod limits;
+mod processes;
+mod seeing;
+mod stalls;
+mod state;
