@@ -29,8 +29,12 @@ fn a_token_cap_ends_the_run() {
 
 #[test]
 fn the_first_attempt_always_completes_and_the_time_cap_holds_at_the_boundary() {
-    strike(&red(), "echo $TRIPHAMMER_ATTEMPT > notes.txt", &["--budget", "1ms"])
-        .expect("rejected", "budget-exhausted", 1, 4);
+    strike(&red(), "echo $TRIPHAMMER_ATTEMPT > notes.txt", &["--budget", "1ms"]).expect(
+        "rejected",
+        "budget-exhausted",
+        1,
+        4,
+    );
 }
 
 #[test]
@@ -48,8 +52,12 @@ fn an_unknown_cost_under_a_cap_suspends_and_resume_is_consent() {
 
 #[test]
 fn unknown_tokens_under_a_cap_suspend() {
-    strike(&red(), "echo $TRIPHAMMER_ATTEMPT > notes.txt", &["--max-tokens", "1000"])
-        .expect("suspended", "tokens-unknown", 1, 5);
+    strike(&red(), "echo $TRIPHAMMER_ATTEMPT > notes.txt", &["--max-tokens", "1000"]).expect(
+        "suspended",
+        "tokens-unknown",
+        1,
+        5,
+    );
 }
 
 #[test]
@@ -62,8 +70,12 @@ fn an_unknown_cost_can_be_ignored() {
 #[test]
 fn without_a_cap_an_unknown_cost_is_only_counted() {
     let home = red();
-    strike(&home, "echo $TRIPHAMMER_ATTEMPT > notes.txt", &["--attempts", "2"])
-        .expect("rejected", "attempts-exhausted", 2, 1);
+    strike(&home, "echo $TRIPHAMMER_ATTEMPT > notes.txt", &["--attempts", "2"]).expect(
+        "rejected",
+        "attempts-exhausted",
+        2,
+        1,
+    );
     assert_eq!(home.only_run().summary()["spent"]["cost_unknown"], 2);
 }
 
@@ -86,9 +98,6 @@ fn a_resumed_run_has_the_money_it_had_left() {
     // Resumed, attempt 2 spends again and parks again: by then 1.20 of 1.00 are gone.
     let ran = resume(&home, "latest");
     let done = ran.done();
-    assert!(
-        done["reason"] == "quota" || done["reason"] == "budget-exhausted",
-        "{done}"
-    );
+    assert!(done["reason"] == "quota" || done["reason"] == "budget-exhausted", "{done}");
     assert_eq!(home.only_run().summary()["spent"]["cost"], 1_200_000);
 }

@@ -36,6 +36,12 @@ pub(crate) fn failing_crate(home: &TestHome) {
     home.write("tests/sum.rs", "#[test]\nfn adds() {\n    assert_eq!(sum::sum(2, 2), 4);\n}\n");
 }
 
+/// A pack of one test gate that is a shell line; `more` is added to its table.
+pub(crate) fn pack(name: &str, line: &str, more: &str) -> String {
+    let line = serde_json::to_string(line).expect("text");
+    format!("[[gate]]\nname = \"{name}\"\nkind = \"test\"\nrun = [\"sh\", \"-c\", {line}]\n{more}")
+}
+
 /// The effects of a journal, in order.
 pub(crate) fn effects(lines: &[JournalLine]) -> Vec<Effect> {
     lines.iter().flat_map(|l| l.effects.clone()).collect()
@@ -74,4 +80,97 @@ pub(crate) fn git(dir: &std::path::Path, args: &[&str]) -> String {
         .expect("git starts");
     assert!(out.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8_lossy(&out.stdout).into_owned()
+}
+
+/// A run in the background whose standard output is read line by line.
+pub(crate) struct Live {
+    child: std::process::Child,
+    lines: std::io::Lines<std::io::BufReader<std::process::ChildStdout>>,
+}
+
+impl Live {
+    pub(crate) fn start(mut command: std::process::Command) -> Self {
+        use std::process::Stdio;
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+        let out = child.stdout.take().expect("a pipe");
+        Self { child, lines: std::io::BufRead::lines(std::io::BufReader::new(out)) }
+    }
+
+    /// The next line; `None` at the end.
+    pub(crate) fn line(&mut self) -> Option<serde_json::Value> {
+        let line = self.lines.next()?.ok()?;
+        Some(serde_json::from_str(&line).unwrap_or_else(|e| panic!("not JSON ({e}): {line}")))
+    }
+
+    /// Reads on until a line of that type comes.
+    #[track_caller]
+    pub(crate) fn until(&mut self, kind: &str) -> serde_json::Value {
+        while let Some(line) = self.line() {
+            if line["type"] == kind {
+                return line;
+            }
+        }
+        panic!("the run ended before `{kind}`")
+    }
+
+    /// Reads standard error until a text comes.
+    #[track_caller]
+    pub(crate) fn wait_for_talk(&mut self, text: &str) {
+        let err = self.child.stderr.as_mut().expect("a pipe");
+        let mut seen = Vec::new();
+        let mut byte = [0];
+        while !String::from_utf8_lossy(&seen).contains(text) {
+            let read = std::io::Read::read(err, &mut byte).expect("a pipe");
+            assert!(read > 0, "standard error ended before `{text}`: {}", String::from_utf8_lossy(&seen));
+            seen.push(byte[0]);
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+
+    /// Waits for the end and returns the exit code and the last line.
+    pub(crate) fn end(mut self) -> (Option<i32>, Option<serde_json::Value>) {
+        let mut last = None;
+        while let Some(line) = self.line() {
+            last = Some(line);
+        }
+        (self.child.wait().expect("it can be waited for").code(), last)
+    }
+
+    /// Kills it at once and waits for its death.
+    pub(crate) fn kill(mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Living processes whose environment or folder shows that they belong to the home; the binary's shims among them.
+pub(crate) fn left_over(home: &TestHome) -> Vec<u32> {
+    let mark = home.beside("user").into_os_string().into_encoded_bytes();
+    let path = home.path();
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").expect("/proc").flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
+        let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        let by_home = environ.windows(mark.len()).any(|w| w == mark);
+        let by_folder = std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&path));
+        if (by_home || by_folder) && triphammer_testkit::is_alive(pid) {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+/// Waits until nothing that belongs to the home is alive.
+#[track_caller]
+pub(crate) fn wait_for_silence(home: &TestHome) {
+    triphammer_testkit::wait_until(
+        "the death of all that a run started",
+        std::time::Duration::from_secs(60),
+        || left_over(home).is_empty(),
+    );
 }

@@ -4,3 +4,5 @@ mod accept;
 mod breaker;
 mod budget;
 mod common;
+mod kill;
+mod resume;
