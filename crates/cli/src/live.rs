@@ -49,7 +49,9 @@ pub(crate) struct Live {
 impl Live {
     /// A live line, or none where stderr is no terminal.
     pub(crate) fn on_terminal() -> Option<Self> {
-        if !std::io::IsTerminal::is_terminal(&std::io::stderr()) || std::env::var_os("TERM").is_some_and(|t| t == "dumb") {
+        if !std::io::IsTerminal::is_terminal(&std::io::stderr())
+            || std::env::var_os("TERM").is_some_and(|t| t == "dumb")
+        {
             return None;
         }
         let bar = ProgressBar::new_spinner();
@@ -83,7 +85,6 @@ impl Live {
         drop(state);
         self.bar.set_message(say::plain(&message).into_owned());
     }
-
 }
 
 /// Files move without a notice: the line is refreshed as long as the run is shown.
@@ -168,16 +169,17 @@ impl State {
     }
 
     fn message(&self) -> String {
+        use std::fmt::Write as _;
         let mut message = format!("{}{}", self.head, self.phase);
         let moving = lock(&self.moving);
         if let Some(last) = &moving.last {
-            message.push_str(&format!(" · {} path(s) moving, last {}", moving.paths.len(), last.display()));
+            let _ = write!(message, " · {} path(s) moving, last {}", moving.paths.len(), last.display());
         }
         if self.tokens > 0 {
-            message.push_str(&format!(" · {} tokens", self.tokens));
+            let _ = write!(message, " · {} tokens", self.tokens);
         }
         if self.cost > MicroUsd::ZERO {
-            message.push_str(&format!(" · {}{}", self.cost, if self.unknown { " known" } else { "" }));
+            let _ = write!(message, " · {}{}", self.cost, if self.unknown { " known" } else { "" });
         }
         message
     }

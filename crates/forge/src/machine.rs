@@ -167,7 +167,7 @@ impl Machine {
         let live = !matches!(self.phase, Phase::New | Phase::Ended { .. });
         match event {
             Event::Started(_) => self.phase == Phase::New,
-            Event::Preflighted(_) => self.phase == Phase::Preflight,
+            Event::Preflighted(_) | Event::SetupFailed { .. } => self.phase == Phase::Preflight,
             Event::Looked { attempt } => self.phase == Phase::Looking && *attempt == self.attempt,
             Event::AgentEnded { attempt, try_no, .. } => {
                 matches!(self.phase, Phase::Implementing { try_no: t } if t == *try_no)
@@ -183,7 +183,6 @@ impl Machine {
                 matches!(self.phase, Phase::Judging { .. }) && *attempt == self.attempt
             }
             Event::Interrupted { .. } | Event::Hindered { .. } | Event::PinsBroken { .. } => live,
-            Event::SetupFailed { .. } => self.phase == Phase::Preflight,
             Event::Resumed { .. } => match &self.phase {
                 Phase::New => false,
                 Phase::Ended { resume, .. } => *resume != Resume::Never,

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use triphammer_forge::Machine;
 use triphammer_model::event::{Isolation, Stamp};
-use triphammer_model::{Attempt, Effect, Event, Outcome, Redactor, RunId, RunSummary, path};
+use triphammer_model::{Attempt, Effect, Event, Outcome, Redactor, RunId, RunSummary};
 use triphammer_store::{Journal, JournalError, RunDir, Runs};
 use triphammer_workspace::{
     ApplyReport, Eyes, Kept, Lease, Onto, Restored, Root, Store, ZoneConfig, ZoneMap, restore as put,
 };
 
+use crate::folder;
 use crate::prepare::redactor;
 use crate::run::seal;
 use crate::settings::Settings;
@@ -80,12 +81,6 @@ impl Desk {
 
     fn kept(&self, name: &str) -> Result<Kept, ActError> {
         self.store()?.kept(self.dir.id(), name).map_err(ActError::failed)
-    }
-
-    fn folder(&self, escaped: &str) -> Result<PathBuf, ActError> {
-        let bytes = path::unescape(escaped).map_err(ActError::failed)?;
-        let os = <std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes.into_vec());
-        Ok(PathBuf::from(os))
     }
 
     fn zone_config(&self) -> ZoneConfig {
@@ -178,7 +173,7 @@ pub fn apply(
     }
     let target = match (to, &started.origin) {
         (Some(to), _) => to.to_owned(),
-        (None, Some(origin)) => desk.folder(origin)?,
+        (None, Some(origin)) => folder::read(origin).map_err(ActError::failed)?,
         (None, None) => {
             return Err(ActError::Refused(format!(
                 "run {id} worked in a new folder; name the folder to apply to with --to DIR"
@@ -214,7 +209,7 @@ pub fn undo(runs: &Runs, state: &Path, id: &RunId, force: bool) -> Result<Restor
     if started.isolation != Isolation::InPlace {
         return Err(ActError::Refused(format!("run {id} was isolated: your own folder was never touched")));
     }
-    let workspace = desk.folder(&started.workspace)?;
+    let workspace = folder::read(&started.workspace).map_err(ActError::failed)?;
     let root = Root::open(&workspace).map_err(ActError::failed)?;
     let _lease = Lease::acquire(root.path(), state, id).map_err(ActError::failed)?;
     let zones = desk.dir.read_json::<ZoneMap>("pinned/zones.json").map_err(ActError::failed)?;

@@ -16,6 +16,7 @@ mod attempt;
 mod confirm;
 mod environment;
 mod error;
+mod folder;
 mod gates;
 mod lessons;
 mod notice;

@@ -8,7 +8,7 @@ use triphammer_agent::ProcessSupervisor;
 use triphammer_forge::{MACHINE_VERSION, Machine};
 use triphammer_gate::{Discovered, Known, Packs, Resolution, TestCensus};
 use triphammer_model::event::{Isolation, Started};
-use triphammer_model::{Cancel, Digest, Event, Redactor, RunId, Spec, Supervisor, WorkPath, path};
+use triphammer_model::{Cancel, Digest, Event, Redactor, RunId, Spec, Supervisor, WorkPath};
 use triphammer_store::{Journal, Runs};
 use triphammer_workspace::{
     Eyes, Kept, Lease, Look, Protected, Root, Start, Store, ZoneConfig, ZoneMap, carry, fingerprint_file,
@@ -18,6 +18,7 @@ use triphammer_workspace::{
 use crate::agents::{self, Agents};
 use crate::environment::{self, Variables};
 use crate::error::StartError;
+use crate::folder::shown;
 use crate::gates::files_of;
 use crate::lessons::learn;
 use crate::notice::{Notice, Watcher};
@@ -75,11 +76,7 @@ impl Drop for Undo {
 ///
 /// # Errors
 /// [`StartError`] in one line that says what, where and what to do.
-pub fn prepare<'w>(
-    request: Request,
-    cancel: Cancel,
-    watcher: &'w dyn Watcher,
-) -> Result<Run<'w>, StartError> {
+pub fn prepare(request: Request, cancel: Cancel, watcher: &dyn Watcher) -> Result<Run<'_>, StartError> {
     let Request { home, runs: runs_path, state, spec, spec_text, spec_name, spec_path, place, settings } =
         request;
     let redactor = redactor(&settings);
@@ -264,13 +261,11 @@ impl Ground<'_> {
             }
         }
         // What is a cache or a tool folder there is one here: zones are told by relative paths.
-        match kept {
-            Some((_, (zones, _))) => Ok((root, zones)),
-            None => {
-                let zones = ZoneMap::capture(&root, zone_config).map_err(StartError::infrastructure)?;
-                Ok((root, zones))
-            }
+        if let Some((_, (zones, _))) = kept {
+            return Ok((root, zones));
         }
+        let zones = ZoneMap::capture(&root, zone_config).map_err(StartError::infrastructure)?;
+        Ok((root, zones))
     }
 
     fn keep_origin(&self, origin: &Root, zone_config: &ZoneConfig) -> Result<(ZoneMap, Kept), StartError> {
@@ -325,10 +320,6 @@ fn extra_protected<'a>(
         .into_iter()
         .map(|p| WorkPath::from_bytes(std::os::unix::ffi::OsStrExt::as_bytes(p.as_os_str())))
         .collect()
-}
-
-fn shown(path: &Path) -> String {
-    path::escape(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str())).into_owned()
 }
 
 /// UTC start time, the spec's name, four random digits.

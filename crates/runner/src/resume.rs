@@ -8,9 +8,7 @@ use triphammer_agent::end_left_over;
 use triphammer_forge::Machine;
 use triphammer_gate::Packs;
 use triphammer_model::event::Isolation;
-use triphammer_model::{
-    Attempt, Cancel, Content, Event, Movement, Outcome, Redactor, Report, RunId, Spec, path,
-};
+use triphammer_model::{Attempt, Cancel, Content, Event, Movement, Outcome, Redactor, Report, RunId, Spec};
 use triphammer_store::{Journal, RunDir, Runs};
 use triphammer_workspace::{Eyes, Lease, Protected, Root, Store, ZoneMap, fingerprint_file};
 
@@ -18,6 +16,7 @@ use crate::agents;
 use crate::attempt::tells;
 use crate::environment;
 use crate::error::StartError;
+use crate::folder;
 use crate::gates::{DISCOVERED, GRANDFATHERED};
 use crate::notice::{Notice, Watcher};
 use crate::pins::Pins;
@@ -55,11 +54,7 @@ pub fn reopen<'w>(
 
     let ended = end_leftovers(&dir)?;
     let (pins, broken) = Pins::read(&dir, &started.pins);
-    let workspace = PathBuf::from(std::ffi::OsString::from(
-        <std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(
-            path::unescape(&started.workspace).map_err(StartError::infrastructure)?.into_vec(),
-        ),
-    ));
+    let workspace = folder::read(&started.workspace).map_err(StartError::infrastructure)?;
     let lease = Lease::acquire(&workspace, &state, id).map_err(StartError::infrastructure)?;
     let parts = Parts { dir: &dir, runs_path, settings: &settings, pins: &pins };
     let spec = parts.spec()?;
@@ -73,7 +68,9 @@ pub fn reopen<'w>(
     });
     let env = environment::shared(&workspace, &settings.env);
     let origin = match (&started.origin, settings.isolation) {
-        (Some(origin), isolation) if isolation != Isolation::InPlace => Root::open(Path::new(origin)).ok(),
+        (Some(origin), isolation) if isolation != Isolation::InPlace => {
+            folder::read(origin).ok().and_then(|path| Root::open(&path).ok())
+        }
         _ => None,
     };
     let bench = Bench {

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use std::ffi::OsString;
 
 use crate::policy::{ClaimPolicy, MovementPolicy, Policy};
@@ -143,7 +145,7 @@ fn names_line_fault_and_cure() {
     assert!(!shown.contains("hush"), "a message repeats what may be a secret");
     insta::assert_snapshot!(shown, @r##"
     t.toml:3: unknown key `[run] atempts`; did you mean `attempts`?
-    t.toml:4: unknown key `[run] colour`; known are agent, attempts, budget, env, flaky, isolate, judge, log_cap, max_cost, max_tokens, policy, retries, retry_backoff, unknown_cost
+    t.toml:4: unknown key `[run] colour`; known are agent, attempts, budget, max_cost, max_tokens, policy, judge, isolate, env, retries, retry_backoff, unknown_cost, flaky, log_cap
     t.toml:1: unknown key `[rum]`; did you mean `run`?
     t.toml:1: unknown key `budget` outside of any section; write `budget` below a line `[run]`
     t.toml:2: unknown key `[run] agents`; did you mean `agent`?
@@ -184,11 +186,11 @@ fn names_line_fault_and_cure() {
     t.toml:2: `[workspace] carry`: `../x` leads out of the workspace; write paths or globs below the workspace
     t.toml:2: `[workspace] setup`: an empty command; remove it
     t.toml:1: `run`: invalid type: integer `3`, expected a section `[run]`
-    t.toml:2: unknown key `[run] colour`; known are agent, attempts, budget, env, flaky, isolate, judge, log_cap, max_cost, max_tokens, policy, retries, retry_backoff, unknown_cost
+    t.toml:2: unknown key `[run] colour`; known are agent, attempts, budget, max_cost, max_tokens, policy, judge, isolate, env, retries, retry_backoff, unknown_cost, flaky, log_cap
     t.toml:3: `[run] attempts`: `99` does not fit; write a whole number from 1 to 50
     t.toml:4: `[run] retries`: `77` does not fit; write a whole number from 0 to 10
     t.toml:5: `[agents.x]`: no `kind`; write `kind = "command"` or `kind = "scripted"`
-    t.toml:6: unknown key `[agents.x] foo`; known are argv, continue, env, idle_timeout, kind, prompt, script, timeout
+    t.toml:6: unknown key `[agents.x] foo`; known are kind, argv, script, prompt, env, timeout, idle_timeout, continue
     t.toml:8: `[agents.y] kind`: not a word in quotes; write one
     t.toml:1: unknown key `colour` outside of any section; a key stands below its section, such as `[run]`
     t.toml:1: `agents`: invalid type: integer `3`, expected a map
@@ -200,7 +202,7 @@ fn names_line_fault_and_cure() {
     t.toml:2: no valid TOML: unclosed array, expected `]`; mend the line
     t.toml:2: no valid TOML: invalid basic string, expected `"`; mend the line
     t.toml:2: `[agents] x`: invalid type: integer `3`, expected a section `[agents.NAME]`
-    t.toml:1: unknown key `[run.sub]`; known are agent, attempts, budget, env, flaky, isolate, judge, log_cap, max_cost, max_tokens, policy, retries, retry_backoff, unknown_cost
+    t.toml:1: unknown key `[run.sub]`; known are agent, attempts, budget, max_cost, max_tokens, policy, judge, isolate, env, retries, retry_backoff, unknown_cost, flaky, log_cap
     t.toml:2: the text is not UTF-8 here; save the file as UTF-8
     "##);
 }
@@ -332,9 +334,6 @@ fn the_schema_is_strict_and_complete() {
     // Every key that the full example uses is in the schema.
     let full: toml::Table = FULL.parse().unwrap();
     let run = schema["$defs"]["RunConfig"]["properties"].as_object().unwrap();
-    assert_eq!(run.keys().collect::<Vec<_>>(), {
-        let mut keys: Vec<_> = full["run"].as_table().unwrap().keys().collect();
-        keys.sort();
-        keys
-    });
+    let used: BTreeSet<_> = full["run"].as_table().unwrap().keys().collect();
+    assert_eq!(run.keys().collect::<BTreeSet<_>>(), used);
 }
