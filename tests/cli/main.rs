@@ -4,5 +4,7 @@ mod accept;
 mod breaker;
 mod budget;
 mod common;
+mod contract;
 mod kill;
+mod plan;
 mod resume;
