@@ -12,8 +12,9 @@ const ATTEMPTS: u32 = 3;
 
 pub(crate) fn bench(bench: &Bench, figures: &mut Figures) -> Result<(), String> {
     let arena = Arena::furnished(bench, &Plan { files: FILES, git: false, attempts: ATTEMPTS })?;
-    let peak = measure::peak(&arena.run("true"), &arena.root.join("peak.json"))?;
-    let timings = arena.timings(Some(peak.exit), ATTEMPTS)?;
+    let report = arena.root.join("peak.json");
+    let peak = measure::peak(&arena.run("true"), &report)?;
+    let timings = arena.timings(Some(peak.exit), ATTEMPTS).map_err(|what| measure::said(what, &report))?;
     let own = timings.each(timings.own());
     let shown = peak.own_mib.map_or_else(|| "unknown".to_owned(), |mib| format!("{mib:.1} MiB"));
     figures.put(

@@ -4,9 +4,10 @@
 //! largest of them. So that one program's peak is not hidden behind an earlier one's, it is measured by a process of
 //! its own: this binary as `xtask measured`.
 
+use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -56,7 +57,7 @@ pub(crate) struct Peak {
     pub(crate) largest_mib: f64,
 }
 
-/// Runs a program under a process that measures it.
+/// Runs a program under a process that measures it. What it says is kept beside the report, see [`said`].
 pub(crate) fn peak(command: &Command, report: &Path) -> Result<Peak, String> {
     let this = std::env::current_exe().map_err(|e| format!("finding this program: {e}"))?;
     let mut wrapped = Command::new(this);
@@ -66,10 +67,11 @@ pub(crate) fn peak(command: &Command, report: &Path) -> Result<Peak, String> {
     if let Some(folder) = command.get_current_dir() {
         wrapped.current_dir(folder);
     }
-    wrapped.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+    let talk = File::create(talk(report)).map_err(|e| format!("making {}: {e}", talk(report).display()))?;
+    wrapped.stdin(Stdio::null()).stdout(Stdio::null()).stderr(talk);
     let status = wrapped.status().map_err(|e| format!("starting the measuring process: {e}"))?;
     if !status.success() {
-        return Err(format!("the measuring process failed ({status})"));
+        return Err(said(format!("the measuring process failed ({status})"), report));
     }
     let text = std::fs::read(report).map_err(|e| format!("reading {}: {e}", report.display()))?;
     let value: Value =
@@ -82,6 +84,18 @@ pub(crate) fn peak(command: &Command, report: &Path) -> Result<Peak, String> {
         own_mib: number("own_kib").ok().map(|kib| kib / 1024.0),
         largest_mib: number("largest_kib")? / 1024.0,
     })
+}
+
+fn talk(report: &Path) -> PathBuf {
+    report.with_extension("stderr")
+}
+
+/// Adds to a fault what the measured program said.
+pub(crate) fn said(what: String, report: &Path) -> String {
+    match std::fs::read(talk(report)) {
+        Ok(text) => format!("{what}\n{}", String::from_utf8_lossy(&text).trim()),
+        Err(_) => what,
+    }
 }
 
 /// `xtask measured REPORT -- PROGRAM..`: runs it and writes what the kernel says.
