@@ -143,11 +143,12 @@ pub(crate) fn parse(file: &str, bytes: &[u8]) -> Result<Vec<Gate>, PackFileError
     };
     let mut unknown: Vec<String> = Vec::new();
     let de = toml::Deserializer::parse(text).map_err(|e| in_toml(&e))?;
-    let wire: Wire =
-        serde_ignored::deserialize(de, |path| unknown.push(path.to_string())).map_err(|e| in_toml(&e))?;
+    let wire: Result<Wire, _> = serde_ignored::deserialize(de, |path| unknown.push(path.to_string()));
+    // Before what is missing: a slip in a key is why.
     if let Some(path) = unknown.first() {
         return Err(unknown_key(file, text, path));
     }
+    let wire = wire.map_err(|e| in_toml(&e))?;
     let pack = file.strip_suffix(".toml").unwrap_or(file);
     let mut gates = Vec::new();
     if !wire.rule.is_empty() {
@@ -418,6 +419,7 @@ mod tests {
                 "gates/p.toml:10: unknown key `gate.1.colour`; known are: name, kind, run, dir, when, report, \
                  min_tests, timeout, confirm, provision",
             ),
+            (ok.replace("run =", "rnu ="), "gates/p.toml:4: unknown key `gate.0.rnu`; did you mean `run`?"),
             (format!("{ok}[gates]\nx = 1\n"), "gates/p.toml:5: unknown key `gates`; did you mean `gate`?"),
             (format!("{ok}timeout = \"soon\"\n"), "gates/p.toml:5: `soon` is not a duration"),
             (format!("{ok}report = \"junit\"\n"), "gates/p.toml:5: gate `a`: report `junit` needs a path"),
