@@ -32,7 +32,7 @@ pub(crate) fn bench(mut figures: Figures) -> Result<(), String> {
     );
 
     // Downloads are no part of a build.
-    crate::steps::run(cargo(["fetch", "--locked"]))?;
+    crate::steps::run(cargo(["fetch", "--locked", "--quiet"]))?;
     let target = std::env::temp_dir().join(format!("triphammer-cold-{}", std::process::id()));
     let mut command = cargo(["build", "--release", "--locked", "--quiet", "--package", "triphammer"]);
     command.env("CARGO_TARGET_DIR", &target).env_remove("CARGO_BUILD_TARGET").stdin(Stdio::null());
