@@ -34,9 +34,10 @@ impl Terminal {
             Notice::Gate(GateProgress::Started { .. }) | Notice::Working { .. } => Vec::new(),
             Notice::Gate(GateProgress::Finished { verdict }) => vec![render::verdict_line(verdict)],
             Notice::Remark(text) => vec![format!("  note: {text}")],
-            Notice::Done { run, outcome, attempts } => {
-                vec![render::done_line(outcome, *attempts), render::next_commands(run, outcome)]
-            }
+            Notice::Done { outcome, summary } => vec![
+                render::done_line(outcome, summary.attempts),
+                render::next_commands(&summary.run, outcome, summary.isolation),
+            ],
         };
         if let Some(live) = &self.live {
             live.notice(notice);
@@ -47,9 +48,9 @@ impl Terminal {
                 _ => say::talk(&say::plain(line)),
             }
         }
-        if let Notice::Done { run, outcome, .. } = notice {
+        if let Notice::Done { outcome, summary } = notice {
             // The one line of data: what a script reads without --json.
-            say::data(&format!("{run} {} {}", outcome.word(), outcome.reason()));
+            say::data(&format!("{} {} {}", summary.run, outcome.word(), outcome.reason()));
         }
     }
 }
@@ -76,7 +77,7 @@ impl Watcher for Terminal {
             Notice::Working { attempt, workspace } => {
                 json!({"type": "working", "attempt": attempt, "workspace": workspace.display().to_string()})
             }
-            Notice::Done { run, outcome, attempts } => done(run.as_str(), outcome, *attempts),
+            Notice::Done { outcome, summary } => done(summary.run.as_str(), outcome, summary.attempts),
         };
         let mut out = std::io::stdout().lock();
         let _ = writeln!(out, "{object}");

@@ -73,34 +73,28 @@ pub(crate) const fn meaning(outcome: &Outcome) -> &'static str {
 }
 
 /// What to type next, one command a line with what it does.
-pub fn next_commands(run: &RunId, outcome: &Outcome) -> String {
-    next_for(run, outcome, None)
-}
-
-/// The same without what does not fit how the workspace was kept apart.
-pub(crate) fn next_for(run: &RunId, outcome: &Outcome, isolation: Option<Isolation>) -> String {
-    let isolated = isolation.is_none_or(|i| i != Isolation::InPlace);
-    let in_place = isolation.is_none_or(|i| i == Isolation::InPlace);
+pub fn next_commands(run: &RunId, outcome: &Outcome, isolation: Isolation) -> String {
+    let in_place = isolation == Isolation::InPlace;
     let mut next: Vec<(String, &str)> = Vec::new();
     let see = (format!("triphammer show {run}"), "what happened");
     match outcome {
         Outcome::Accepted { attempt, .. } => {
             next.push((format!("triphammer diff {run} 0 {attempt}"), "the accepted work"));
-            if isolated {
-                next.push((
-                    format!("triphammer apply {run}"),
-                    "land it in your own folder (of an isolated run)",
-                ));
-            }
-            if in_place {
-                next.push((format!("triphammer undo {run}"), "take it back (of a run in place)"));
-            }
+            next.push(match isolation {
+                Isolation::InPlace => (format!("triphammer undo {run}"), "take it back"),
+                Isolation::New => {
+                    (format!("triphammer apply {run} --to DIR"), "land it in a folder of yours")
+                }
+                Isolation::Worktree | Isolation::Copy => {
+                    (format!("triphammer apply {run}"), "land it in your own folder")
+                }
+            });
         }
         Outcome::Rejected { reason } => {
             let stalled = *reason == RejectReason::Stalled;
             next.push(if stalled { (see.0, "the proof, and what may help") } else { see });
             if in_place {
-                next.push((format!("triphammer undo {run}"), "put the workspace back (of a run in place)"));
+                next.push((format!("triphammer undo {run}"), "put the workspace back"));
             }
         }
         Outcome::Suspended { reason: SuspendReason::NeedsReview, .. } => {
@@ -132,18 +126,17 @@ mod tests {
             tree: Some("0123456789abcdef0123456789abcdef01234567".into()),
         };
         insta::assert_snapshot!(done_line(&accepted, 3), @"accepted (gates-passed) at attempt 3, tree 0123456789ab, after 3 attempts: every gate passed and a red check turned green");
-        insta::assert_snapshot!(next_commands(&run_id(), &accepted), @r"
+        insta::assert_snapshot!(next_commands(&run_id(), &accepted, Isolation::Copy), @r"
         next:
           triphammer diff 20261130-170601-roman-3fa9 0 3  the accepted work
-          triphammer apply 20261130-170601-roman-3fa9     land it in your own folder (of an isolated run)
-          triphammer undo 20261130-170601-roman-3fa9      take it back (of a run in place)
+          triphammer apply 20261130-170601-roman-3fa9     land it in your own folder
         ");
         let stalled = Outcome::Rejected { reason: RejectReason::Stalled };
         insta::assert_snapshot!(done_line(&stalled, 3), @"rejected (stalled) after 3 attempts: proven immobile: the same findings, and nothing moves any more");
-        insta::assert_snapshot!(next_commands(&run_id(), &stalled), @r"
+        insta::assert_snapshot!(next_commands(&run_id(), &stalled, Isolation::InPlace), @r"
         next:
           triphammer show 20261130-170601-roman-3fa9  the proof, and what may help
-          triphammer undo 20261130-170601-roman-3fa9  put the workspace back (of a run in place)
+          triphammer undo 20261130-170601-roman-3fa9  put the workspace back
         ");
         let parked = Outcome::Suspended {
             reason: SuspendReason::RateLimit,
@@ -151,7 +144,7 @@ mod tests {
             detail: Some("try\nlater".to_owned()),
         };
         insta::assert_snapshot!(done_line(&parked, 1), @"suspended (rate-limit) until 2026-11-30T18:00:00Z after 1 attempt: the agent's service limits the rate: try later");
-        insta::assert_snapshot!(next_commands(&run_id(), &parked), @r"
+        insta::assert_snapshot!(next_commands(&run_id(), &parked, Isolation::New), @r"
         next:
           triphammer resume 20261130-170601-roman-3fa9     go on with the budgets it has left
           triphammer tell 20261130-170601-roman-3fa9 TEXT  put a word into the next brief
@@ -162,9 +155,12 @@ mod tests {
     #[test]
     fn every_resumable_outcome_names_resume_or_decide() {
         for reason in [SuspendReason::DiskFull, SuspendReason::GateError, SuspendReason::NeedsReview] {
-            let text = next_commands(&run_id(), &Outcome::Suspended { reason, until: None, detail: None });
+            let parked = Outcome::Suspended { reason, until: None, detail: None };
+            let text = next_commands(&run_id(), &parked, Isolation::InPlace);
             assert!(text.contains("triphammer resume") || text.contains("triphammer decide"), "{text}");
         }
-        assert!(next_commands(&run_id(), &Outcome::Interrupted).contains("triphammer resume"));
+        assert!(
+            next_commands(&run_id(), &Outcome::Interrupted, Isolation::Copy).contains("triphammer resume")
+        );
     }
 }

@@ -6,7 +6,7 @@ use triphammer_model::process::WaitStatus;
 use triphammer_model::summary::{AttemptSummary, RunSummary};
 use triphammer_model::{Effect, Event, JournalLine, Outcome};
 
-use crate::outcome::{done_line, next_for};
+use crate::outcome::{done_line, next_commands};
 use crate::proof::StallProof;
 use crate::table::columns;
 use crate::text::{count, one_line, plain, seconds, tokens, word};
@@ -73,7 +73,7 @@ pub fn show_run(view: &RunView<'_>) -> String {
             let _ = write!(out, "\n{}", plain(&proof.show(&summary.run)));
         }
         let ended = outcome.unwrap_or(Outcome::Interrupted);
-        let _ = writeln!(out, "\n{}", next_for(&summary.run, &ended, Some(summary.isolation)));
+        let _ = writeln!(out, "\n{}", next_commands(&summary.run, &ended, summary.isolation));
     }
     out
 }
@@ -212,7 +212,7 @@ mod tests {
 
         next:
           triphammer diff 20261130-170601-roman-3fa9 0 2  the accepted work
-          triphammer undo 20261130-170601-roman-3fa9      take it back (of a run in place)
+          triphammer undo 20261130-170601-roman-3fa9      take it back
         ");
     }
 

@@ -12,7 +12,7 @@ use triphammer_workspace::{
 
 use crate::folder;
 use crate::prepare::redactor;
-use crate::run::seal;
+use crate::run::{Finished, seal};
 use crate::settings::Settings;
 
 /// An act could not be carried out; nothing was changed.
@@ -127,7 +127,7 @@ pub fn tell(runs: &Runs, id: &RunId, by: &str, text: &str) -> Result<bool, ActEr
 ///
 /// # Errors
 /// [`ActError::Refused`] when the run is not suspended as `needs-review`.
-pub fn decide(runs: &Runs, id: &RunId, accept: bool, by: &str, why: &str) -> Result<Outcome, ActError> {
+pub fn decide(runs: &Runs, id: &RunId, accept: bool, by: &str, why: &str) -> Result<Finished, ActError> {
     let mut desk = Desk::open(runs, id)?;
     let event = Event::Decided { accept, by: by.to_owned(), why: why.to_owned() };
     if !desk.machine.expects(&event) {
@@ -140,10 +140,12 @@ pub fn decide(runs: &Runs, id: &RunId, accept: bool, by: &str, why: &str) -> Res
         )));
     }
     let effects = desk.record(&event)?;
-    effects
-        .into_iter()
-        .find_map(|e| if let Effect::End { outcome } = e { Some(outcome) } else { None })
-        .ok_or_else(|| ActError::Failed("bug: a decision ended nothing".to_owned()))
+    let ended =
+        effects.into_iter().find_map(|e| if let Effect::End { outcome } = e { Some(outcome) } else { None });
+    match (ended, RunSummary::fold(desk.journal.lines())) {
+        (Some(outcome), Some(summary)) => Ok(Finished { outcome, summary }),
+        _ => Err(ActError::Failed("bug: a decision ended nothing".to_owned())),
+    }
 }
 
 /// Lands accepted isolated work in a person's folder by a three-way merge. `attempt` lands that attempt's tree

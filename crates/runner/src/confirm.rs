@@ -8,6 +8,7 @@ use triphammer_model::{Attempt, Event, Finding, GateKind, GateVerdict, Severity}
 use triphammer_workspace::{Onto, Root, carry, restore};
 
 use crate::error::{Doing, Trouble};
+use crate::notice::Notice;
 use crate::run::{Run, interrupted};
 
 /// The gate's name in the report.
@@ -22,6 +23,7 @@ impl Run<'_> {
         attempt: Attempt,
     ) -> Result<Result<GateVerdict, Event>, Trouble> {
         let begun = Instant::now();
+        self.watcher.notice(&Notice::Remark("every gate passed; confirming on a fresh checkout of the tree"));
         let parent = self.state.join("confirm");
         std::fs::create_dir_all(&parent).doing("making the folder for fresh checkouts")?;
         let fresh = tempfile::Builder::new()

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use triphammer_gate::GateProgress;
-use triphammer_model::{Attempt, JournalLine, Outcome, Plan, RunId};
+use triphammer_model::{Attempt, JournalLine, Outcome, Plan, RunId, RunSummary};
 
 /// Something worth telling.
 #[derive(Debug)]
@@ -32,12 +32,10 @@ pub enum Notice<'a> {
     },
     /// The run is over, for now or for good, and sealed.
     Done {
-        /// The run.
-        run: &'a RunId,
         /// How it ended.
         outcome: &'a Outcome,
-        /// Attempts charged.
-        attempts: u32,
+        /// What became of it.
+        summary: &'a RunSummary,
     },
 }
 

@@ -228,11 +228,7 @@ impl Run<'_> {
             // Derived: it is rebuilt from the journal when it is missing.
             self.watcher.notice(&Notice::Remark(&error.to_string()));
         }
-        self.watcher.notice(&Notice::Done {
-            run: self.dir.id(),
-            outcome: &outcome,
-            attempts: summary.attempts,
-        });
+        self.watcher.notice(&Notice::Done { outcome: &outcome, summary: &summary });
         Ok(Finished { outcome, summary })
     }
 

@@ -17,7 +17,8 @@ pub(crate) fn decide(args: &DecideArgs) -> Outcome {
     let id = runs.resolve(&args.run).map_err(Failure::refused)?;
     let by = who();
     let accept = args.decision == Decision::Accept;
-    let outcome = triphammer_runner::decide(&runs, &id, accept, &by, &args.why).map_err(Failure::refused)?;
+    let decided = triphammer_runner::decide(&runs, &id, accept, &by, &args.why).map_err(Failure::refused)?;
+    let outcome = decided.outcome;
     if args.home.json {
         let object = json!({
             "schema": 1, "run": id, "by": by, "outcome": outcome.word(), "reason": outcome.reason(),
@@ -25,7 +26,7 @@ pub(crate) fn decide(args: &DecideArgs) -> Outcome {
         say::data(&object.to_string());
     } else {
         say::talk(&format!("run {id}: {} by {by}", outcome.word()));
-        say::talk(&triphammer_render::next_commands(&id, &outcome));
+        say::talk(&triphammer_render::next_commands(&id, &outcome, decided.summary.isolation));
     }
     Ok(Exit::Done)
 }
