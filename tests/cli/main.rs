@@ -6,6 +6,8 @@ mod breaker;
 mod budget;
 mod common;
 mod contract;
+mod isolation;
 mod kill;
+mod person;
 mod plan;
 mod resume;
