@@ -219,7 +219,8 @@ impl Journal {
         let failed = |what, source| JournalError::File(FileError::new(what, path, source));
         let file = OpenOptions::new()
             .append(true)
-            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+            // A run's folder may have been open to an agent: whatever it put here is neither followed nor waited for.
+            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
             .open(path)
             .map_err(|e| failed("opening", e))?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -394,5 +395,17 @@ mod tests {
         let path = dir.path().join("journal.jsonl");
         std::fs::write(&path, "{\"schema\":7,\"new\":true}\n").unwrap();
         assert!(matches!(read_journal(&path), Err(JournalError::Newer { found: 7, .. })));
+    }
+
+    /// What lies in a journal's place is looked at, not waited for.
+    #[test]
+    fn a_fifo_in_a_journals_place_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal.jsonl");
+        let mode = rustix::fs::Mode::RWXU;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert!(Journal::reopen(&path, Redactor::default()).is_err());
+        assert!(read_journal(&path).is_err());
+        assert!(!is_live(&path));
     }
 }
