@@ -59,8 +59,6 @@ enum Resume {
     Never,
     /// Where it was.
     At(Box<Phase>),
-    /// Judge again, taking back the report that suspended the run.
-    JudgeAgain,
     NextAttempt,
 }
 
@@ -378,12 +376,12 @@ impl Machine {
         if ok {
             let reason = match (report.flaky, limits.flaky) {
                 (true, FlakyPolicy::Review) => {
-                    self.breaker.strike(Entry::judged(look.touched, 0, report), &policy);
+                    // Judged again on resume: this report is not kept.
                     return self.suspend(
                         SuspendReason::NeedsReview,
                         None,
                         Some("a gate passed only when it was run again".to_owned()),
-                        Resume::JudgeAgain,
+                        Resume::At(Box::new(Phase::Judging { park: None })),
                     );
                 }
                 (true, FlakyPolicy::Accept) => AcceptedAs::Flaky,
@@ -405,7 +403,16 @@ impl Machine {
             self.breaker.restart();
             return self.park(park);
         }
-        self.errors_in_a_row = if report.errors_only() { self.errors_in_a_row + 1 } else { 0 };
+        if !report.errors_only() {
+            self.errors_in_a_row = 0;
+        } else if self.errors_in_a_row > 0 {
+            // The verifier is broken, not the work: the same attempt is judged again on resume, and this report says
+            // nothing about movement.
+            let again = Resume::At(Box::new(Phase::Judging { park: None }));
+            return self.suspend(SuspendReason::GateError, None, None, again);
+        } else {
+            self.errors_in_a_row = 1;
+        }
         let infrastructure = look.movement.infrastructure.unwrap_or(0);
         let mut effects = Vec::new();
         let entry = Entry { ok, ..Entry::judged(look.touched, infrastructure, report) };
@@ -419,9 +426,6 @@ impl Machine {
                 effects.push(Effect::Hold { attempt: self.attempt, infrastructure });
             }
             Proof::Moving => {}
-        }
-        if self.errors_in_a_row >= 2 {
-            return self.suspend(SuspendReason::GateError, None, None, Resume::JudgeAgain);
         }
         effects.extend(self.next_attempt());
         effects
@@ -495,11 +499,6 @@ impl Machine {
         self.interrupted = false;
         match std::mem::replace(&mut self.phase, Phase::New) {
             Phase::Ended { resume: Resume::At(phase), .. } => self.enter(*phase),
-            Phase::Ended { resume: Resume::JudgeAgain, .. } => {
-                self.breaker.take_back();
-                self.errors_in_a_row = self.errors_in_a_row.saturating_sub(1);
-                self.judge(None)
-            }
             Phase::Ended { resume: Resume::NextAttempt, .. } => self.go_on(),
             Phase::Ended { resume: Resume::Never, .. } => unreachable!("bug: resumed what is over for good"),
             // The process died while the agent worked: it is charged, looked at, and not judged.

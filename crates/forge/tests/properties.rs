@@ -15,7 +15,9 @@ use triphammer_model::{
 };
 
 fn stamp(ms: u64) -> Stamp {
-    Stamp { at: jiff::Timestamp::from_millisecond(1_800_000_000_000 + ms as i64).unwrap(), elapsed_ms: ms }
+    let at =
+        jiff::Timestamp::from_millisecond(1_800_000_000_000 + ms.cast_signed()).expect("a time in range");
+    Stamp { at, elapsed_ms: ms }
 }
 
 fn started(policy: Policy, limits: Limits, agents: usize) -> Event {
@@ -138,7 +140,6 @@ struct Past {
 struct Driver {
     machine: Machine,
     policy: Policy,
-    limits: Limits,
     ms: u64,
     past: Vec<Past>,
     held: bool,
@@ -181,7 +182,7 @@ impl Driver {
     }
 }
 
-fn touched_by(policy: &Policy, m: &MovementFacts, first_unverifiable: bool) -> bool {
+fn touched_by(policy: Policy, m: &MovementFacts, first_unverifiable: bool) -> bool {
     let seen = if policy.movement == MovementPolicy::Stat { m.stat > 0 } else { m.content > 0 };
     let claimed = match policy.claims {
         ClaimPolicy::All => m.corroborated + m.unverifiable + m.disproved > 0,
@@ -196,7 +197,6 @@ fn play(policy: Policy, limits: Limits, agents: usize, scenes: &[Scene]) -> Resu
     let mut d = Driver {
         machine: Machine::new(),
         policy,
-        limits,
         ms: 0,
         past: vec![],
         held: false,
@@ -305,7 +305,7 @@ fn play(policy: Policy, limits: Limits, agents: usize, scenes: &[Scene]) -> Resu
             }
             Effect::Observe { attempt, unverifiable } => {
                 prop_assert_eq!(unverifiable, !d.unverifiable_spent);
-                let touched = touched_by(&policy, &scene.movement, unverifiable);
+                let touched = touched_by(policy, &scene.movement, unverifiable);
                 if let Some((2, _)) = scene.cut {
                     scene.cut = None;
                     effects = d.resume();
@@ -383,6 +383,11 @@ fn play(policy: Policy, limits: Limits, agents: usize, scenes: &[Scene]) -> Resu
                 if parked {
                     d.past.clear();
                     d.held = false;
+                } else if matches!(
+                    effects[..],
+                    [Effect::End { outcome: Outcome::Suspended { reason: SuspendReason::GateError, .. } }]
+                ) {
+                    prop_assert!(scene.errors_only, "suspended for what gates could not do");
                 } else if !accepted && !tampered {
                     d.past.push(Past {
                         touched,
@@ -414,7 +419,7 @@ fn play(policy: Policy, limits: Limits, agents: usize, scenes: &[Scene]) -> Resu
                                 // The chain goes on after resume with the next agent and a new history.
                                 agent_now = AgentName::new(format!(
                                     "a{}",
-                                    agent_now.as_str()[1..].parse::<usize>().unwrap() + 1
+                                    agent_now.as_str()[1..].parse::<usize>().expect("a number") + 1
                                 ));
                                 d.past.clear();
                                 d.held = false;
@@ -426,7 +431,6 @@ fn play(policy: Policy, limits: Limits, agents: usize, scenes: &[Scene]) -> Resu
             Effect::End { outcome } => {
                 if outcome.is_resumable() && d.resumes < 40 {
                     if matches!(outcome, Outcome::Suspended { reason: SuspendReason::GateError, .. }) {
-                        d.past.pop();
                         scene.errors_only = false;
                     }
                     effects = d.resume();
@@ -451,7 +455,7 @@ fn play(policy: Policy, limits: Limits, agents: usize, scenes: &[Scene]) -> Resu
 impl Driver {
     fn last_touched(&self, scene: &Scene) -> bool {
         // The unverifiable claim counted if it was the first one, that is, if this scene spent it.
-        touched_by(&self.policy, &scene.movement, self.first_unverifiable)
+        touched_by(self.policy, &scene.movement, self.first_unverifiable)
     }
 }
 
