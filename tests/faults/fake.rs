@@ -30,10 +30,8 @@ impl Fake {
         let home = if gates.is_empty() { TestHome::new() } else { TestHome::with_gates(gates) };
         let beside = home.beside("beside");
         std::fs::create_dir(&beside).unwrap();
-        let config = format!(
-            "[run]\nretry_backoff = \"10ms\"\nenv = [\"BESIDE={}\"]\n{keys}\n",
-            beside.display()
-        );
+        let config =
+            format!("[run]\nretry_backoff = \"10ms\"\nenv = [\"BESIDE={}\"]\n{keys}\n", beside.display());
         let fake = Self { home, config };
         fake.home.write("triphammer.toml", &fake.config);
         fake.spec("", "");
@@ -62,8 +60,10 @@ impl Fake {
 
     /// Writes the spec: more front matter, and sections after the goal.
     pub(crate) fn spec(&self, front: &str, sections: &str) {
-        self.home
-            .write("specs/work.md", &format!("---\nstatus: locked\n{front}---\n# Goal\nDo the work.\n{sections}"));
+        self.home.write(
+            "specs/work.md",
+            &format!("---\nstatus: locked\n{front}---\n# Goal\nDo the work.\n{sections}"),
+        );
     }
 
     /// A path in the folder beside the home.

@@ -25,7 +25,9 @@ fn an_agent_deaf_to_term_is_killed_with_its_whole_tree() {
     let fake = Fake::new(WAIT_FOR_WORK).agent(
         "fa",
         "timeout = \"1s\"",
-        &format!("trap '' TERM; echo $$ >> \"$BESIDE/pids\"; touch work.txt\n{CHILDREN}\nwhile :; do sleep 1; done"),
+        &format!(
+            "trap '' TERM; echo $$ >> \"$BESIDE/pids\"; touch work.txt\n{CHILDREN}\nwhile :; do sleep 1; done"
+        ),
     );
     // It was done before it hung: its work is accepted.
     fake.forge([""; 0]).expect("accepted", "gates-passed", 1, 0);
@@ -48,13 +50,16 @@ fn what_an_agent_leaves_running_is_ended_and_not_waited_for() {
 /// What an agent leaves running cannot go on writing while the gates judge.
 #[test]
 fn nothing_writes_after_the_look() {
-    let fake = Fake::new(&[("works", "a=$(cat work.txt); sleep 1; test \"$a\" = \"$(cat work.txt)\"; test -f never")])
-        .agent(
-            "fa",
-            "",
-            "(setsid sh -c 'echo $$ >> \"$BESIDE/pids\"; while :; do date +%s%N > work.txt; done' &)\n\
+    let fake = Fake::new(&[(
+        "works",
+        "a=$(cat work.txt); sleep 1; test \"$a\" = \"$(cat work.txt)\"; test -f never",
+    )])
+    .agent(
+        "fa",
+        "",
+        "(setsid sh -c 'echo $$ >> \"$BESIDE/pids\"; while :; do date +%s%N > work.txt; done' &)\n\
              while ! test -s \"$BESIDE/pids\" || ! test -s work.txt; do sleep 0.05; done",
-        );
+    );
     fake.forge(["--attempts", "1"]).expect("rejected", "attempts-exhausted", 1, 1);
     fake.assert_dead("pids");
     // The tree that was judged is what lies there: nothing moved since.
@@ -100,8 +105,16 @@ fn every_end_takes_the_same_path() {
         ("deadline", "timeout = \"1s\"", "sleep 9999"),
         ("silence", "idle_timeout = \"1s\"", "sleep 9999"),
         ("a broken receipt", "", "echo '{' > \"$TRIPHAMMER_RECEIPT\""),
-        ("a fault of its own", "", "echo '{\"fault\": {\"kind\": \"refused\"}}' > \"$TRIPHAMMER_RECEIPT\"; exit 1"),
-        ("a fault that parks", "", "echo '{\"fault\": {\"kind\": \"quota\"}}' > \"$TRIPHAMMER_RECEIPT\"; exit 1"),
+        (
+            "a fault of its own",
+            "",
+            "echo '{\"fault\": {\"kind\": \"refused\"}}' > \"$TRIPHAMMER_RECEIPT\"; exit 1",
+        ),
+        (
+            "a fault that parks",
+            "",
+            "echo '{\"fault\": {\"kind\": \"quota\"}}' > \"$TRIPHAMMER_RECEIPT\"; exit 1",
+        ),
     ] {
         let fake = Fake::new(WAIT_FOR_WORK).agent(
             "fa",
@@ -120,8 +133,15 @@ fn every_end_takes_the_same_path() {
             .map(|e| e.unwrap().file_name().into_string().unwrap())
             .collect();
         files.sort();
-        for wanted in ["brief.md", "movement.json", "receipt.json", "report.json", "stdout.log", "stderr.log", "diff.patch"]
-        {
+        for wanted in [
+            "brief.md",
+            "movement.json",
+            "receipt.json",
+            "report.json",
+            "stdout.log",
+            "stderr.log",
+            "diff.patch",
+        ] {
             assert!(files.iter().any(|f| f == wanted), "{what}: no {wanted} in {files:?}");
         }
         assert_eq!(&files, expected.get_or_insert_with(|| files.clone()), "{what}");
@@ -134,7 +154,8 @@ fn every_end_takes_the_same_path() {
 /// An agent whose program is gone: three tries, no charge for the first two, and a reason on record.
 #[test]
 fn an_agent_that_cannot_be_started_says_why() {
-    let fake = Fake::new(WAIT_FOR_WORK).section("[agents.gone]\nkind = \"command\"\nargv = [\"./no-such-agent\"]");
+    let fake =
+        Fake::new(WAIT_FOR_WORK).section("[agents.gone]\nkind = \"command\"\nargv = [\"./no-such-agent\"]");
     let ran = fake.forge(["--agent", "gone"]);
     assert_eq!(ran.code, Some(2), "{}", ran.stdout);
     assert!(ran.stderr.contains("./no-such-agent"), "{}", ran.stderr);
@@ -142,8 +163,11 @@ fn an_agent_that_cannot_be_started_says_why() {
     // It was there at the start, and then it removed itself.
     let fake = Fake::new(WAIT_FOR_WORK).section("[agents.fa]\nkind = \"command\"\nargv = [\"./agent.sh\"]");
     fake.home.write("agent.sh", "#!/bin/sh\nrm agent.sh\n");
-    std::fs::set_permissions(fake.home.path().join("agent.sh"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
-        .unwrap();
+    std::fs::set_permissions(
+        fake.home.path().join("agent.sh"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
     fake.forge(["--attempts", "2"]).expect("rejected", "attempts-exhausted", 2, 1);
     let run = fake.run();
     let second: Vec<_> = agent_ends(&run).into_iter().filter(|(n, _)| *n == 2).collect();
@@ -206,7 +230,9 @@ fn an_agent_dies_with_a_killed_run() {
     fake.wait_for("ready");
     child.kill().unwrap();
     child.wait().unwrap();
-    wait_until("the agent's processes to end with the run", LIMIT, || fake.pids("pids").iter().all(|p| !is_alive(*p)));
+    wait_until("the agent's processes to end with the run", LIMIT, || {
+        fake.pids("pids").iter().all(|p| !is_alive(*p))
+    });
     fake.resume().expect("accepted", "gates-passed", 2, 0);
     let run = fake.run();
     assert_eq!(touched(&run, 1), ["half.txt"], "the killed attempt was looked at");

@@ -169,9 +169,11 @@ fn with_a_login_again_the_run_goes_on_with_all_its_attempts() {
 /// With another agent in the chain that one takes over; the fault stays on record.
 #[test]
 fn the_next_agent_takes_over_from_one_that_is_logged_out() {
-    let fake = Fake::new(&[("works", "test -f work.txt")])
-        .agent("fa", "", LOGGED_OUT)
-        .agent("fb", "", "touch work.txt");
+    let fake = Fake::new(&[("works", "test -f work.txt")]).agent("fa", "", LOGGED_OUT).agent(
+        "fb",
+        "",
+        "touch work.txt",
+    );
     fake.forge(["--agent", "fa,fb"]).expect("accepted", "gates-passed", 1, 0);
     assert_eq!((fake.launches("fa"), fake.launches("fb")), (1, 1));
 }
