@@ -20,10 +20,8 @@ fn nothing_left(home: &TestHome) {
     let mut pending = vec![home.state()];
     while let Some(dir) = pending.pop() {
         for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-            match entry.path().is_dir() {
-                true => pending.push(entry.path()),
-                false => files.push(entry.path()),
-            }
+            let list = if entry.path().is_dir() { &mut pending } else { &mut files };
+            list.push(entry.path());
         }
     }
     assert!(files.is_empty(), "left in the state folder: {files:?}");
@@ -243,7 +241,7 @@ fn a_workspace_that_another_run_holds() {
     std::fs::write(&hang, "").unwrap();
     let agent = format!("echo > {}; while test -e {}; do sleep 0.02; done", at.display(), hang.display());
     let live = Live::start(home.command(["run", "--json", "specs/it.md", "--agent-cmd", &agent]));
-    wait_until("the agent at work", std::time::Duration::from_secs(60), || at.exists());
+    wait_until("the agent at work", std::time::Duration::from_mins(1), || at.exists());
     let holder = home.only_run().id();
     for more in [&[][..], &["--workspace", "sub"]] {
         let mut args = vec!["run", "specs/it.md", "--agent-cmd", "true"];

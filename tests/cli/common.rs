@@ -170,7 +170,7 @@ pub(crate) fn left_over(home: &TestHome) -> Vec<u32> {
 pub(crate) fn wait_for_silence(home: &TestHome) {
     triphammer_testkit::wait_until(
         "the death of all that a run started",
-        std::time::Duration::from_secs(60),
+        std::time::Duration::from_mins(1),
         || left_over(home).is_empty(),
     );
 }

@@ -85,7 +85,7 @@ fn chain(run: &RunFiles) -> Vec<Value> {
         assert_eq!(line["schema"], 1);
         assert_eq!(line["seq"], number);
         assert_eq!(line["prev"], prev.as_str(), "line {number}");
-        prev = Digest::of(raw.as_bytes()).as_str().to_owned();
+        prev = Digest::of(raw.as_bytes()).to_string();
         if line["event"]["type"] == "sealed" {
             let own = line["sha256"].as_str().unwrap();
             let without = raw.replace(&format!(",\"sha256\":\"{own}\""), "");

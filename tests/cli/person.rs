@@ -261,7 +261,7 @@ fn a_run_at_work_is_told_before_its_next_attempt() {
         hang.display()
     );
     let live = Live::start(home.command(["run", "--json", "specs/it.md", "--agent-cmd", &agent]));
-    wait_until("the agent at work", Duration::from_secs(60), || at.exists());
+    wait_until("the agent at work", Duration::from_mins(1), || at.exists());
     ok(&home.run(["tell", "latest", "MAGIC"]));
     std::fs::remove_file(hang).unwrap();
     assert_eq!(live.end().0, Some(0));

@@ -8,7 +8,7 @@ use crate::common::{Live, SPEC, resume, spec, strike, wait_for_silence, words};
 
 use std::time::Duration;
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 /// A home whose agent works, marks that it is at work, and hangs as long as a file `hang` lies beside the home.
 fn hanging(gate: &str, attempts: u32, more: &str) -> (TestHome, String) {
@@ -111,9 +111,9 @@ fn an_interrupt_while_a_gate_runs_takes_the_gates_up_again() {
     home.write("gates/check.toml", &crate::common::pack("slow", &line, ""));
     home.write("specs/it.md", SPEC);
     std::fs::write(&hang, "").unwrap();
-    let live = start(&home, "echo $TRIPHAMMER_ATTEMPT >> work.txt");
-    live.signal(Signal::INT);
-    assert_eq!(live.end().0, Some(130));
+    let run = start(&home, "echo $TRIPHAMMER_ATTEMPT >> work.txt");
+    run.signal(Signal::INT);
+    assert_eq!(run.end().0, Some(130));
     wait_for_silence(&home);
     std::fs::remove_file(hang).unwrap();
     resume(&home, "latest").expect("accepted", "gates-passed", 1, 0);
@@ -132,9 +132,9 @@ fn an_interrupt_during_the_preflight_is_resumed_there() {
     home.write("gates/check.toml", &crate::common::pack("slow", &line, ""));
     home.write("specs/it.md", SPEC);
     std::fs::write(&hang, "").unwrap();
-    let live = start(&home, "touch work.txt");
-    live.signal(Signal::INT);
-    assert_eq!(live.end().0, Some(130));
+    let run = start(&home, "touch work.txt");
+    run.signal(Signal::INT);
+    assert_eq!(run.end().0, Some(130));
     wait_for_silence(&home);
     std::fs::remove_file(hang).unwrap();
     resume(&home, "latest").expect("accepted", "gates-passed", 1, 0);
