@@ -31,17 +31,20 @@ impl TestHome {
         home
     }
 
-    /// A home whose gates are shell lines: `[(name, line)]`, each a test gate of a pack `test` without a report.
+    /// A home whose gates are shell lines: `[(name, line)]`, each a test gate of a pack `check` without a report.
+    ///
+    /// # Panics
+    /// When the temporary folder cannot be used.
     pub fn with_gates(gates: &[(&str, &str)]) -> Self {
         let home = Self::new();
-        let pack: String = gates
+        let tables: Vec<String> = gates
             .iter()
             .map(|(name, line)| {
                 let line = serde_json::to_string(line).expect("text");
                 format!("[[gate]]\nname = \"{name}\"\nkind = \"test\"\nrun = [\"sh\", \"-c\", {line}]\n")
             })
             .collect();
-        home.write("gates/check.toml", &pack);
+        home.write("gates/check.toml", &tables.concat());
         home
     }
 
@@ -116,6 +119,9 @@ impl TestHome {
     }
 
     /// The run directories, oldest first.
+    ///
+    /// # Panics
+    /// When they cannot be listed.
     pub fn runs(&self) -> Vec<RunFiles> {
         let runs = triphammer_store::Runs::new(self.path().join("runs"));
         let ids = runs.ids().expect("the runs can be listed");
@@ -157,6 +163,7 @@ pub struct Ran {
 
 impl Ran {
     /// From what the standard library collected.
+    #[expect(clippy::needless_pass_by_value, reason = "it is used up: nobody reads it twice")]
     pub fn of(output: Output) -> Self {
         Self {
             code: output.status.code(),
