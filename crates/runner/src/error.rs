@@ -12,6 +12,9 @@ pub enum StartError {
     /// The machine did not let it: a full or read-only disk, a workspace that another run holds.
     #[error("{0}")]
     Infrastructure(String),
+    /// What a run was pinned to has been altered: it was rejected as tampered.
+    #[error("{0}")]
+    Tampered(String),
 }
 
 impl StartError {
@@ -28,6 +31,7 @@ impl StartError {
     /// The process exit code.
     pub const fn exit_code(&self) -> u8 {
         match self {
+            Self::Tampered(_) => 1,
             Self::Config(_) => 2,
             Self::Infrastructure(_) => 5,
         }

@@ -1,17 +1,28 @@
 //! What a run is judged against: copied, hashed, held in memory, and checked before each use.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use triphammer_model::Digest;
 use triphammer_store::{FileError, RunDir};
 
 /// Pinned inputs by their path below `pinned/`.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Pins(BTreeMap<String, Vec<u8>>);
+#[derive(Debug, Default)]
+pub(crate) struct Pins {
+    texts: BTreeMap<String, Vec<u8>>,
+    /// The stat under which a copy on disk was last found to be what is held in memory. A copy is read again only
+    /// when its stat moved; ctime cannot be set back.
+    seen: RefCell<BTreeMap<String, Stat>>,
+}
+
+/// Inode, size, modification and change time of a file.
+type Stat = (u64, u64, i64, i64, i64, i64);
 
 impl Pins {
     pub(crate) fn add(&mut self, path: impl Into<String>, bytes: impl Into<Vec<u8>>) {
-        self.0.insert(path.into(), bytes.into());
+        self.texts.insert(path.into(), bytes.into());
     }
 
     pub(crate) fn add_json(&mut self, path: &str, value: &impl serde::Serialize) {
@@ -20,12 +31,12 @@ impl Pins {
     }
 
     pub(crate) fn get(&self, path: &str) -> Option<&[u8]> {
-        self.0.get(path).map(Vec::as_slice)
+        self.texts.get(path).map(Vec::as_slice)
     }
 
     /// The pins below a folder, by their path inside it.
     pub(crate) fn below(&self, folder: &str) -> BTreeMap<String, Vec<u8>> {
-        self.0
+        self.texts
             .iter()
             .filter_map(|(path, bytes)| {
                 Some((path.strip_prefix(folder)?.strip_prefix('/')?.to_owned(), bytes.clone()))
@@ -36,7 +47,7 @@ impl Pins {
     /// Writes them out and takes in what was written (a secret in them is redacted on disk).
     pub(crate) fn write(&mut self, dir: &RunDir) -> Result<BTreeMap<String, Digest>, FileError> {
         let mut digests = BTreeMap::new();
-        for (path, bytes) in &mut self.0 {
+        for (path, bytes) in &mut self.texts {
             let relative = format!("pinned/{path}");
             dir.write(&relative, bytes)?;
             let written = dir.read(&relative)?;
@@ -62,10 +73,27 @@ impl Pins {
 
     /// Pins whose copy on disk is no longer what is held in memory.
     pub(crate) fn broken(&self, dir: &RunDir) -> Vec<String> {
-        self.0
+        let mut seen = self.seen.borrow_mut();
+        self.texts
             .iter()
-            .filter(|(path, bytes)| dir.read(format!("pinned/{path}")).ok().as_ref() != Some(*bytes))
+            .filter(|(path, bytes)| {
+                let relative = format!("pinned/{path}");
+                let now = stat(&dir.path().join(&relative));
+                if now.is_some() && now == seen.get(*path).copied() {
+                    return false;
+                }
+                let same = dir.read(&relative).ok().as_ref() == Some(*bytes);
+                if let Some(now) = now.filter(|_| same) {
+                    seen.insert((*path).clone(), now);
+                }
+                !same
+            })
             .map(|(path, _)| path.clone())
             .collect()
     }
+}
+
+fn stat(path: &Path) -> Option<Stat> {
+    let m = std::fs::symlink_metadata(path).ok()?;
+    m.is_file().then(|| (m.ino(), m.size(), m.mtime(), m.mtime_nsec(), m.ctime(), m.ctime_nsec()))
 }

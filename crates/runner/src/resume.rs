@@ -7,8 +7,8 @@ use std::time::Instant;
 use triphammer_agent::end_left_over;
 use triphammer_forge::Machine;
 use triphammer_gate::Packs;
-use triphammer_model::event::Isolation;
-use triphammer_model::{Attempt, Cancel, Content, Event, Movement, Outcome, Redactor, Report, RunId, Spec};
+use triphammer_model::event::{Isolation, Stamp};
+use triphammer_model::{Attempt, Cancel, Content, Event, Movement, Outcome, Report, RunId, RunSummary, Spec};
 use triphammer_store::{Journal, RunDir, Runs};
 use triphammer_workspace::{Eyes, Lease, Protected, Root, Store, ZoneMap, fingerprint_file};
 
@@ -21,7 +21,7 @@ use crate::gates::{DISCOVERED, GRANDFATHERED};
 use crate::notice::{Notice, Watcher};
 use crate::pins::Pins;
 use crate::prepare::{redactor, supervisor};
-use crate::run::{Bench, Briefing, Run, Sight, Timings};
+use crate::run::{Bench, Briefing, Run, Sight, Timings, seal};
 use crate::settings::Settings;
 
 /// Takes run `id` up again. Processes that the dead run left behind are ended first.
@@ -36,24 +36,33 @@ pub fn reopen<'w>(
     watcher: &'w dyn Watcher,
 ) -> Result<Run<'w>, StartError> {
     let runs = Runs::new(runs_path.to_owned());
-    // Settings name the secrets; they are read before anything is written.
-    let plain = runs.open(id, Redactor::default());
-    let settings_text = plain.read("pinned/policy.toml").map_err(StartError::infrastructure)?;
-    let settings: Settings = toml::from_str(&String::from_utf8_lossy(&settings_text)).map_err(|e| {
-        StartError::Infrastructure(format!("run {id}: pinned/policy.toml cannot be read: {e}"))
-    })?;
-    let redactor = redactor(&settings);
-    let dir = runs.open(id, redactor.clone());
-    let (journal, torn) =
-        Journal::reopen(&dir.journal(), redactor.clone()).map_err(StartError::infrastructure)?;
+    // Settings name the secrets, and are pinned themselves: first the journal, then the pins, then what they say.
+    let careful = environment::redactor(&[], &[]);
+    let dir = runs.open(id, careful.clone());
+    let (mut journal, torn) = Journal::reopen(&dir.journal(), careful).map_err(StartError::infrastructure)?;
     let machine = replay(&journal, id)?;
     let started = machine
         .start()
         .cloned()
         .ok_or_else(|| StartError::Infrastructure(format!("run {id} has no start")))?;
-
     let ended = end_leftovers(&dir)?;
+    let resumed = Event::Resumed {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        ended,
+        torn_bytes: torn.as_ref().map_or(0, |t| t.bytes),
+    };
     let (pins, broken) = Pins::read(&dir, &started.pins);
+    if !broken.is_empty() {
+        return Err(tampered(journal, machine, &dir, &resumed, broken, watcher));
+    }
+    let settings_text = pins.get("policy.toml").unwrap_or_default();
+    let settings: Settings = toml::from_str(&String::from_utf8_lossy(settings_text)).map_err(|e| {
+        StartError::Infrastructure(format!("run {id}: pinned/policy.toml cannot be read: {e}"))
+    })?;
+    let redactor = redactor(&settings);
+    journal.redact_with(redactor.clone());
+    let dir = runs.open(id, redactor.clone());
+
     let workspace = folder::read(&started.workspace).map_err(StartError::infrastructure)?;
     let lease = Lease::acquire(&workspace, &state, id).map_err(StartError::infrastructure)?;
     let parts = Parts { dir: &dir, runs_path, settings: &settings, pins: &pins };
@@ -119,17 +128,38 @@ pub fn reopen<'w>(
             torn.line, torn.bytes
         )));
     }
-    let resumed = Event::Resumed {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        ended,
-        torn_bytes: torn.map_or(0, |t| t.bytes),
-    };
     run.record(&resumed).map_err(StartError::infrastructure)?;
-    if !broken.is_empty() {
-        run.pending.clear();
-        run.record(&Event::PinsBroken { pins: broken }).map_err(StartError::infrastructure)?;
-    }
     Ok(run)
+}
+
+/// What was pinned has been altered: the run is rejected, with nothing of it judged any more.
+fn tampered(
+    mut journal: Journal,
+    mut machine: Machine,
+    dir: &RunDir,
+    resumed: &Event,
+    pins: Vec<String>,
+    watcher: &dyn Watcher,
+) -> StartError {
+    let message =
+        format!("run {}: what was pinned at its start has been altered: {}", dir.id(), pins.join(", "));
+    watcher.notice(&Notice::Launched { run: dir.id(), dir: dir.path() });
+    let stamp = Stamp { at: jiff::Timestamp::now(), elapsed_ms: 0 };
+    for event in [resumed.clone(), Event::PinsBroken { pins }] {
+        let effects = machine.handle(stamp, &event);
+        if let Err(error) = journal.append(stamp, &event, &effects) {
+            return StartError::infrastructure(error);
+        }
+    }
+    if let Err(error) = seal(&mut journal, dir, stamp) {
+        return StartError::infrastructure(error);
+    }
+    if let (Some(outcome), Some(summary)) = (machine.outcome(), RunSummary::fold(journal.lines())) {
+        // Derived: it is rebuilt from the journal when it is missing.
+        let _ = dir.write_summary(&summary);
+        watcher.notice(&Notice::Done { outcome, summary: &summary });
+    }
+    StartError::Tampered(message)
 }
 
 /// Feeds the journal through the machine and refuses what cannot be resumed.

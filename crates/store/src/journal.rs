@@ -244,6 +244,11 @@ impl Journal {
         Ok((journal, text.torn))
     }
 
+    /// Redacts with another redactor from now on.
+    pub fn redact_with(&mut self, redactor: Redactor) {
+        self.redactor = redactor;
+    }
+
     /// The lines so far.
     pub fn lines(&self) -> &[JournalLine] {
         &self.lines
