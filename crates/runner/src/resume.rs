@@ -8,9 +8,11 @@ use triphammer_agent::end_left_over;
 use triphammer_forge::Machine;
 use triphammer_gate::Packs;
 use triphammer_model::event::{Isolation, Stamp};
-use triphammer_model::{Attempt, Cancel, Content, Event, Movement, Outcome, Report, RunId, RunSummary, Spec};
+use triphammer_model::{
+    Attempt, Cancel, Content, Digest, Event, Movement, Outcome, Report, RunId, RunSummary, Spec, WorkPath,
+};
 use triphammer_store::{Journal, RunDir, Runs};
-use triphammer_workspace::{Eyes, Lease, Protected, Root, Store, ZoneMap, fingerprint_file};
+use triphammer_workspace::{Eyes, Kept, Lease, Look, Protected, Root, Store, ZoneMap, fingerprint_file};
 
 use crate::agents;
 use crate::attempt::tells;
@@ -71,7 +73,7 @@ pub fn reopen<'w>(
         Packs::parse(&pins.below("gates"), settings.gates.as_deref()).map_err(StartError::infrastructure)?;
     let eyes = parts.eyes(&workspace)?;
     let sight = parts.sight(&eyes, &journal)?;
-    let protected = parts.protected(&eyes, &spec)?;
+    let (protected, edited) = parts.protected(&eyes, &spec, &journal, &machine, &sight.latest)?;
     let built = agents::build(&settings, &redactor, |name| {
         pins.get(&agents::script_pin(name)).map(|text| String::from_utf8_lossy(text).into_owned())
     });
@@ -122,6 +124,12 @@ pub fn reopen<'w>(
         _lease: lease,
     };
     watcher.notice(&Notice::Launched { run: run.dir.id(), dir: run.dir.path() });
+    if !edited.is_empty() {
+        watcher.notice(&Notice::Remark(&format!(
+            "protected files were edited while the run rested and are taken as they are now: {}",
+            edited.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        )));
+    }
     if let Some(torn) = &torn {
         watcher.notice(&Notice::Remark(&format!(
             "journal line {} was not finished ({} bytes); it was cut off, what it would have said did not happen",
@@ -206,6 +214,9 @@ fn notes(outcome: Option<&Outcome>, attempt: Attempt) -> Vec<String> {
     }
 }
 
+/// Where it is kept what is protected, once a person edited some of it while the run rested.
+const PROTECTED: &str = "protected.json";
+
 /// What a resumed run is put together from.
 struct Parts<'a> {
     dir: &'a RunDir,
@@ -257,10 +268,49 @@ impl Parts<'_> {
         Ok(Sight { latest, before: None, infrastructure: None, start, moved_by_agents })
     }
 
-    fn protected(&self, eyes: &Eyes, spec: &Spec) -> Result<Protected, StartError> {
-        let extra: Vec<triphammer_model::WorkPath> = self.pinned("protected.json")?;
-        let kept = eyes.store().kept(self.dir.id(), "0").map_err(StartError::infrastructure)?;
-        Protected::from_tree(eyes.store(), &kept, &spec.protect, &extra).map_err(StartError::infrastructure)
+    /// What is protected, and what of it a person edited while the run rested: that is theirs, and neither an
+    /// agent's offence nor to be put back.
+    fn protected(
+        &self,
+        eyes: &Eyes,
+        spec: &Spec,
+        journal: &Journal,
+        machine: &Machine,
+        now: &Look,
+    ) -> Result<(Protected, Vec<WorkPath>), StartError> {
+        let extra: Vec<WorkPath> = self.pinned("protected.json")?;
+        let (store, id) = (eyes.store(), self.dir.id());
+        let of = |kept: &Kept| {
+            Protected::from_tree(store, kept, &spec.protect, &extra).map_err(StartError::infrastructure)
+        };
+        let mut protected = match self.sealed_protected(journal) {
+            Some(protected) => protected,
+            None => of(&store.kept(id, "0").map_err(StartError::infrastructure)?)?,
+        };
+        // A run that was killed did not say how it left the workspace; then nothing can be told apart.
+        let rested = machine.outcome().is_some() && self.settings.isolation == Isolation::InPlace;
+        let Some(end) = store.kept(id, "end").ok().filter(|_| rested) else {
+            return Ok((protected, Vec::new()));
+        };
+        let now = eyes.keep(now, id, "resumed").map_err(StartError::infrastructure)?;
+        let edited = protected.adopt(&of(&end)?, &of(&now)?);
+        if !edited.is_empty() {
+            self.dir.write_json(PROTECTED, &protected).map_err(StartError::infrastructure)?;
+        }
+        Ok((protected, edited))
+    }
+
+    /// What an earlier resume wrote down, if it is what was sealed.
+    fn sealed_protected(&self, journal: &Journal) -> Option<Protected> {
+        let sealed = journal.lines().iter().rev().find_map(|line| match &line.event {
+            Event::Sealed { artifacts } => Some(artifacts.get(PROTECTED)),
+            _ => None,
+        })??;
+        let bytes = self.dir.read(PROTECTED).ok()?;
+        if Digest::of(&bytes) != *sealed {
+            return None;
+        }
+        serde_json::from_slice(&bytes).ok()
     }
 
     fn last_report(&self) -> Option<(Attempt, Report)> {

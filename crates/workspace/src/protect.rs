@@ -128,6 +128,24 @@ impl Protected {
         Ok(Self { schema: 1, globs: globs.to_vec(), files })
     }
 
+    /// Takes over what a person did to protected files while a run rested: files that were as protected when it
+    /// came to rest (`end`) and are not any more (`now`). What was different at its end already is left to be put
+    /// back. Returns the paths, sorted.
+    pub fn adopt(&mut self, end: &Self, now: &Self) -> Vec<WorkPath> {
+        let theirs = |path: &WorkPath| {
+            let (was, at_end, is) = (self.files.get(path), end.files.get(path), now.files.get(path));
+            was == at_end && is != at_end
+        };
+        let paths: Vec<WorkPath> = self.files.keys().filter(|path| theirs(path)).cloned().collect();
+        for path in &paths {
+            match now.files.get(path) {
+                Some(guarded) => self.files.insert(path.clone(), guarded.clone()),
+                None => self.files.remove(path),
+            };
+        }
+        paths
+    }
+
     /// The protected paths, sorted.
     pub fn paths(&self) -> impl Iterator<Item = &WorkPath> {
         self.files.keys()
