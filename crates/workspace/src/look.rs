@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -130,6 +130,19 @@ pub struct Eyes {
     zones: Arc<ZoneMap>,
     store: Store,
     limit: u64,
+}
+
+/// Bytes of files above the limit that are hashed in one look. A sparse file costs an agent nothing and a reader
+/// hours, so what goes beyond is compared by its stat alone and named in the bounds.
+const HASH_BUDGET: u64 = 8 << 30;
+
+/// Takes `size` out of the budget, or says why the file is not read.
+fn spend(budget: &AtomicU64, size: u64) -> Result<(), PutError> {
+    let spent = budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(size));
+    spent.map(drop).map_err(|_| {
+        let why = format!("{size} bytes: too large to be read, only its stat is compared");
+        PutError::Read(io::Error::new(io::ErrorKind::FileTooLarge, why))
+    })
 }
 
 impl Eyes {
@@ -269,7 +282,8 @@ impl Eyes {
         snapshot: &Snapshot,
         open: &[usize],
     ) -> Result<Vec<(usize, io::Result<Held>)>, StoreError> {
-        let read = |index: usize| match self.read(&snapshot.at(index), batch) {
+        let budget = AtomicU64::new(HASH_BUDGET);
+        let read = |index: usize| match self.read(&snapshot.at(index), batch, &budget) {
             Ok(held) => Ok((index, Ok(held))),
             Err(PutError::Read(error)) => Ok((index, Err(error))),
             Err(PutError::Store(error)) => Err(error),
@@ -309,7 +323,7 @@ impl Eyes {
         Ok(all)
     }
 
-    fn read(&self, entry: &Entry<'_>, batch: &Batch<'_>) -> Result<Held, PutError> {
+    fn read(&self, entry: &Entry<'_>, batch: &Batch<'_>, budget: &AtomicU64) -> Result<Held, PutError> {
         let system = |error: rustix::io::Errno| PutError::Read(error.into());
         match entry.kind() {
             EntryKind::Special | EntryKind::Directory => Ok(Held::Nothing),
@@ -326,6 +340,7 @@ impl Eyes {
                 let mut file = File::from(fd);
                 let size = entry.size();
                 let held = if size > self.limit {
+                    spend(budget, size)?;
                     Held::Large(hash_file(&mut file, size).map_err(PutError::Read)?)
                 } else {
                     Held::Stored(self.store.put_file(&mut file, size, batch)?)

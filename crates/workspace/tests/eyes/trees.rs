@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use crate::common::{Bench, git, plain, run};
-use triphammer_model::{Change, TreeId};
+use triphammer_model::{Change, Content, TreeId, WorkPath};
 use triphammer_workspace::{
     Kept, Onto, RestoreError, Store, ZoneConfig, ZoneMap, fingerprint_file, moved, restore,
 };
@@ -281,4 +281,23 @@ fn a_bare_tree_needs_no_manifest() {
     let bare = Kept::bare(TreeId::new(EMPTY_TREE));
     restore(&Store::open(bench.store().dir()).unwrap(), &bare, &to, Onto::Exact(&zones)).unwrap();
     assert_eq!(std::fs::read_dir(&to).unwrap().count(), 0);
+}
+
+/// A sparse file costs an agent nothing; hashing it would cost the run its night.
+#[test]
+fn a_file_too_large_to_read_is_compared_by_its_stat_and_named() {
+    let bench = Bench::new();
+    let eyes = bench.eyes();
+    let huge = std::fs::File::create(bench.at("huge")).unwrap();
+    huge.set_len(1 << 40).unwrap();
+    let before = eyes.look(None).unwrap();
+    assert!(before.bounds().unreadable.contains_key(&WorkPath::from("huge")), "{:?}", before.bounds());
+    let again = eyes.look(Some(&before)).unwrap();
+    assert_eq!(moved(&before, &again), []);
+    huge.set_len((1 << 40) + 1).unwrap();
+    let after = eyes.look(Some(&again)).unwrap();
+    let seen = moved(&again, &after);
+    assert_eq!(seen.len(), 1);
+    assert_eq!(seen[0].content, Content::Changed);
+    eyes.keep(&after, &run(), "001").unwrap();
 }
