@@ -14,7 +14,7 @@ use crate::stable::short;
 use crate::tool;
 
 /// A protected path that the attempt changed; its bytes are restored already.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offence {
     /// The path.
     pub path: WorkPath,

@@ -41,7 +41,7 @@ pub enum Isolation {
 }
 
 impl Isolation {
-    /// Whether acceptance is confirmed on a fresh checkout by default.
+    /// Whether the agent works in a folder of its own, apart from the person's.
     pub const fn is_apart(self) -> bool {
         !matches!(self, Self::InPlace)
     }
@@ -169,7 +169,7 @@ pub enum Event {
         tree: TreeId,
         /// Protected paths that were changed and restored.
         offences: u32,
-        /// Whether `tree` differs from the start tree.
+        /// Whether anything that an agent moved differs from the start; what gates write does not count.
         moved_since_start: bool,
     },
     /// The gates have judged the attempt's tree.

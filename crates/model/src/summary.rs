@@ -171,16 +171,20 @@ impl RunSummary {
                 self.exit_code = None;
             }
             Event::AgentEnded { attempt, agent, try_no, facts } => {
+                // A process that never ran has spent nothing.
+                let never_ran = matches!(facts.wait, WaitStatus::NotStarted { .. });
                 match facts.tokens {
                     Some(t) => {
                         self.spent.tokens.input += t.input;
                         self.spent.tokens.cached += t.cached;
                         self.spent.tokens.output += t.output;
                     }
+                    None if never_ran => {}
                     None => self.spent.tokens_unknown += 1,
                 }
                 match facts.cost {
                     Some(cost) => self.spent.cost += cost,
+                    None if never_ran => {}
                     None => self.spent.cost_unknown += 1,
                 }
                 if let Some(a) = self.current(*attempt) {

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use triphammer_gate::{Gate, WorkFiles};
-use triphammer_model::report::VerdictWord;
-use triphammer_model::{Attempt, Event, Finding, GateKind, GateVerdict, Severity};
+use triphammer_model::report::{Findings, VerdictWord};
+use triphammer_model::{Attempt, Event, Finding, GateKind, GateVerdict, Judgement, Severity};
 use triphammer_workspace::{Onto, Root, carry, restore};
 
 use crate::error::{Doing, Trouble};
@@ -15,8 +15,7 @@ use crate::run::{Run, interrupted};
 const NAME: &str = "confirm-clean";
 
 impl Run<'_> {
-    /// Checks the attempt's tree out into a fresh folder and runs `gates` there. The inner `Err` is an interrupt or
-    /// a set-up failure.
+    /// Checks the attempt's tree out into a fresh folder and runs `gates` there. The inner `Err` is an interrupt.
     pub(crate) fn confirm_clean(
         &self,
         gates: &[Gate],
@@ -38,8 +37,15 @@ impl Run<'_> {
             let root = Root::open(fresh.path()).doing("opening the fresh checkout")?;
             carry(origin, &root, &self.settings.carry).doing("carrying files over")?;
         }
-        if let Some(event) = self.set_up(fresh.path())? {
-            return Ok(Err(event));
+        match self.set_up(fresh.path())? {
+            None => {}
+            // Set-up went well on what the tree was made from, so it is the work that does not stand by itself.
+            Some(Event::SetupFailed { detail, .. }) => {
+                let finding = Finding::error("forge/setup-failed", format!("on a fresh checkout, {detail}"))
+                    .with_fix("what the set-up reads, such as a lock file, must fit the rest of the work");
+                return Ok(Ok(verdict(begun, Judgement::Fail(Findings::one(finding)))));
+            }
+            Some(event) => return Ok(Err(event)),
         }
         let files = WorkFiles::walk(fresh.path());
         let dir = self.dir.attempt(attempt).join("confirm");
@@ -47,28 +53,42 @@ impl Run<'_> {
         let run = self.run_gates(gates, fresh.path(), &files, &dir, None)?;
         let Ok(report) = run else { return Ok(Err(interrupted())) };
         let mut findings: Vec<Finding> = Vec::new();
-        for verdict in report.verdicts.iter().filter(|v| v.word() != VerdictWord::Pass) {
-            findings.extend(verdict.findings().iter().filter(|f| f.fails()).map(|f| {
-                let message = format!("on a fresh checkout, gate {}: {}", verdict.gate, f.message);
+        for gate in report.verdicts.iter().filter(|v| v.word() != VerdictWord::Pass) {
+            findings.extend(gate.findings().iter().filter(|f| f.fails()).map(|f| {
+                let message = format!("on a fresh checkout, gate {}: {}", gate.gate, f.message);
                 Finding { message, ..f.clone() }
             }));
         }
-        findings.extend(restored.not_restored.iter().map(|lost| {
-            Finding::error(
-                "forge/not-stored",
-                format!("`{}` is not kept in the tree: {}", lost.path, lost.why),
-            )
-            .with_severity(Severity::Warning)
-        }));
-        if !report.ok && !findings.iter().any(Finding::fails) {
+        if !report.ok && findings.is_empty() {
             findings.push(Finding::error(
                 "forge/not-clean",
                 "the gates do not pass on a fresh checkout of the tree",
             ));
         }
-        let mut verdict = GateVerdict::from_findings(NAME.into(), GateKind::Eval, findings);
+        findings.extend(restored.not_restored.iter().map(|lost| {
+            let message = format!("`{}` is not kept in the tree: {}", lost.path, lost.why);
+            Finding::error("forge/not-stored", message).with_severity(Severity::Warning)
+        }));
+        let judgement = match Findings::new(findings) {
+            // A gate that could not do its job says nothing about the work.
+            Some(findings) if report.facts().errors_only() => Judgement::Error(findings),
+            Some(findings) if !report.ok => Judgement::Fail(findings),
+            findings => Judgement::Pass(findings.map_or_else(Vec::new, |f| f.as_slice().to_vec())),
+        };
+        let mut verdict = verdict(begun, judgement);
         verdict.flaky = report.verdicts.iter().any(|v| v.flaky);
-        verdict.duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(Ok(verdict))
+    }
+}
+
+fn verdict(begun: Instant, judgement: Judgement) -> GateVerdict {
+    let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    GateVerdict {
+        gate: NAME.into(),
+        kind: GateKind::Eval,
+        judgement,
+        duration_ms,
+        counts: None,
+        flaky: false,
     }
 }

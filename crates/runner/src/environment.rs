@@ -65,7 +65,8 @@ pub(crate) fn redactor(named: &[String], entries: &[String]) -> Redactor {
     });
     let from_entries = entries.iter().filter_map(|entry| {
         let (name, value) = entry.split_once('=')?;
-        looks_secret(name).then(|| (name.to_owned(), value.as_bytes().to_vec()))
+        (looks_secret(name) || named.iter().any(|n| n == name))
+            .then(|| (name.to_owned(), value.as_bytes().to_vec()))
     });
     Redactor::new(from_process.chain(from_entries))
 }

@@ -187,8 +187,8 @@ impl Run<'_> {
     fn integrity(&self, files: &WorkFiles) -> GateVerdict {
         let shadowed = triphammer_gate::shadowed(&self.bench.tools, self.eyes.root().path());
         triphammer_gate::integrity(&IntegrityInput {
-            offences: &self.bench.offences,
-            additions: &self.bench.additions,
+            offences: &self.bench.guarded.offences,
+            additions: &self.bench.guarded.additions,
             shadowed: &shadowed,
             census_start: &self.bench.census,
             census_now: &TestCensus::of(files),

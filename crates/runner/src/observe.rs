@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
+use triphammer_gate::Offence;
 use triphammer_model::movement::Infrastructure;
 use triphammer_model::{Attempt, ClaimedFile, Content, Event, Movement, Observed, Receipt, TreeId};
 use triphammer_workspace::{ClaimScene, Look, Window, fingerprint_file, moved, moved_infrastructure, stand};
@@ -9,7 +10,10 @@ use triphammer_workspace::{ClaimScene, Look, Window, fingerprint_file, moved, mo
 use crate::attempt::{INFRASTRUCTURE_FILE, before_name};
 use crate::error::{Doing, Trouble};
 use crate::notice::Notice;
-use crate::run::Run;
+use crate::run::{Guarded, Run};
+
+/// The file of an attempt that keeps what it did to protected paths.
+pub(crate) const GUARDED: &str = "guarded.json";
 
 impl Run<'_> {
     /// Sees what moved, holds the claims against it, keeps the trees, puts protected bytes back.
@@ -42,7 +46,7 @@ impl Run<'_> {
             .eyes
             .keep(&after, &id, &format!("{}-left", attempt.dir_name()))
             .doing("keeping the tree as the agent left it")?;
-        let judged = self.put_protected_back(after)?;
+        let judged = self.put_protected_back(attempt, after)?;
         let kept = self.eyes.keep(&judged, &id, &attempt.dir_name()).doing("keeping the tree as judged")?;
         if !movement.observed.is_empty() {
             self.write_diff(attempt, &left.tree)?;
@@ -56,7 +60,7 @@ impl Run<'_> {
             movement: movement.facts(),
             left: left.tree,
             tree: kept.tree,
-            offences: u32::try_from(self.bench.offences.len()).unwrap_or(u32::MAX),
+            offences: u32::try_from(self.bench.guarded.offences.len()).unwrap_or(u32::MAX),
             moved_since_start: self.moved_since_start(&judged),
         };
         self.sight.latest = judged;
@@ -112,14 +116,13 @@ impl Run<'_> {
     }
 
     /// Restores protected files that the agent changed and looks again where there were any.
-    fn put_protected_back(&mut self, after: Look) -> Result<Look, Trouble> {
+    fn put_protected_back(&mut self, attempt: Attempt, after: Look) -> Result<Look, Trouble> {
         let checked = self.protected.check(&after).doing("checking protected files")?;
-        self.bench.additions = checked.additions;
-        self.bench.offences = checked
-            .offences
-            .iter()
-            .map(|o| triphammer_gate::Offence { path: o.path.clone(), change: o.change })
-            .collect();
+        let offences = checked.offences.iter().map(|o| Offence { path: o.path.clone(), change: o.change });
+        self.bench.guarded = Guarded { offences: offences.collect(), additions: checked.additions };
+        self.dir
+            .write_json(self.dir.attempt(attempt).join(GUARDED), &self.bench.guarded)
+            .doing("writing what was done to protected files")?;
         if checked.offences.is_empty() {
             return Ok(after);
         }

@@ -37,9 +37,9 @@ pub(crate) fn plan_of(run: &mut Run<'_>) -> Plan {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         not_observed.push(format!("caches: {}{more}", first.join(", ")));
     }
-    if !bounds.infrastructure.is_empty() {
+    if bounds.infrastructure_count > 0 {
         let names: Vec<String> = bounds.infrastructure.iter().take(5).map(ToString::to_string).collect();
-        let more = bounds.infrastructure.len().saturating_sub(names.len());
+        let more = bounds.infrastructure_count.saturating_sub(names.len() as u64);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         not_observed.push(format!(
             "hidden tool folders, unless the deliverable stands still: {}{more}",
@@ -49,8 +49,8 @@ pub(crate) fn plan_of(run: &mut Run<'_>) -> Plan {
     if bounds.unreadable_count > 0 {
         not_observed.push(format!("{} unreadable place(s)", bounds.unreadable_count));
     }
-    if !bounds.special.is_empty() {
-        not_observed.push(format!("the content of {} FIFO(s), socket(s) or device(s)", bounds.special.len()));
+    if bounds.special_count > 0 {
+        not_observed.push(format!("the content of {} FIFO(s), socket(s) or device(s)", bounds.special_count));
     }
     not_observed.push(
             "what the agent does outside the workspace: no write fence holds it, run it as a user you trust it with"

@@ -24,7 +24,7 @@ use crate::lessons::learn;
 use crate::notice::{Notice, Watcher};
 use crate::pins::Pins;
 use crate::plan::plan_of;
-use crate::run::{Bench, Briefing, Run, Sight, Timings};
+use crate::run::{Bench, Briefing, Guarded, Run, Sight, Timings};
 use crate::settings::Settings;
 
 /// The folder that the work is about.
@@ -198,8 +198,7 @@ pub fn prepare(request: Request, cancel: Cancel, watcher: &dyn Watcher) -> Resul
             grandfathered: Known::default(),
             census,
             tools,
-            offences: Vec::new(),
-            additions: Vec::new(),
+            guarded: Guarded::default(),
         },
         briefing: Briefing { lessons, ..Briefing::default() },
         origin: origin.filter(|_| !in_place),

@@ -21,9 +21,10 @@ use crate::error::StartError;
 use crate::folder;
 use crate::gates::{DISCOVERED, GRANDFATHERED};
 use crate::notice::{Notice, Watcher};
+use crate::observe::GUARDED;
 use crate::pins::Pins;
 use crate::prepare::{redactor, supervisor};
-use crate::run::{Bench, Briefing, Run, Sight, Timings, seal};
+use crate::run::{Bench, Briefing, Guarded, Run, Sight, Timings, seal};
 use crate::settings::Settings;
 
 /// Takes run `id` up again. Processes that the dead run left behind are ended first.
@@ -90,8 +91,7 @@ pub fn reopen<'w>(
         grandfathered: dir.read_json(GRANDFATHERED).unwrap_or_default(),
         census: parts.pinned("tests.json")?,
         tools: parts.pinned("tools.json")?,
-        offences: Vec::new(),
-        additions: Vec::new(),
+        guarded: parts.guarded(machine.attempt())?,
     };
     let briefing = Briefing {
         lessons: parts.pinned("lessons.json")?,
@@ -321,3 +321,13 @@ impl Parts<'_> {
         })
     }
 }
+    /// What the attempt at hand did to protected paths; one that was not looked at yet did nothing.
+    fn guarded(&self, attempt: Attempt) -> Result<Guarded, StartError> {
+        match self.dir.read_json(self.dir.attempt(attempt).join(GUARDED)) {
+            Err(error) if error.source.kind() != std::io::ErrorKind::NotFound => {
+                Err(StartError::infrastructure(error))
+            }
+            read => Ok(read.unwrap_or_default()),
+        }
+    }
+

@@ -4,11 +4,13 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use triphammer_forge::Machine;
-use triphammer_gate::{Discovered, Known, Lesson, Packs, Resolution, Tell, TestCensus};
-use triphammer_model::event::{Isolation, Stamp};
+use triphammer_gate::{Discovered, Known, Lesson, Offence, Packs, Resolution, Tell, TestCensus};
+use triphammer_model::event::{AgentFacts, Isolation, Stamp};
+use triphammer_model::process::WaitStatus;
 use triphammer_model::{
-    Attempt, Cancel, Effect, Event, Outcome, Report, RunSummary, Spec, Supervisor, WorkPath,
+    AgentName, Attempt, Cancel, Effect, Event, Outcome, Report, RunSummary, Spec, Supervisor, WorkPath,
 };
 use triphammer_store::{Journal, RunDir, digest_artifacts};
 use triphammer_workspace::{Eyes, Lease, Look, Protected, Root, Snapshot};
@@ -41,9 +43,17 @@ pub(crate) struct Bench {
     pub(crate) grandfathered: Known,
     pub(crate) census: TestCensus,
     pub(crate) tools: Resolution,
-    /// Protected paths that the attempt at hand changed and that were put back.
-    pub(crate) offences: Vec<triphammer_gate::Offence>,
-    /// Paths that match the protected globs and are new.
+    /// What the attempt at hand did to protected paths.
+    pub(crate) guarded: Guarded,
+}
+
+/// What an attempt did to protected paths. Its bytes are put back before the gates run, so that a process which
+/// judges later must be told.
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct Guarded {
+    /// Changed, and put back.
+    pub(crate) offences: Vec<Offence>,
+    /// New where the globs match.
     pub(crate) additions: Vec<WorkPath>,
 }
 
@@ -169,8 +179,15 @@ impl Run<'_> {
     }
 
     fn carry_out(&mut self, effect: &Effect) -> Result<Vec<Event>, Trouble> {
-        if self.cancel.is_raised() && !matches!(effect, Effect::Observe { .. }) {
-            return Ok(vec![interrupted()]);
+        if self.cancel.is_raised() {
+            match effect {
+                Effect::Observe { .. } => {}
+                // The machine waits for the agent's end before it stops: this one was never begun.
+                Effect::Implement { attempt, agent, try_no } => {
+                    return Ok(vec![interrupted(), never_begun(*attempt, agent, *try_no)]);
+                }
+                _ => return Ok(vec![interrupted()]),
+            }
         }
         match effect {
             Effect::Preflight => self.preflight(),
@@ -253,6 +270,17 @@ impl Run<'_> {
 
 pub(crate) fn interrupted() -> Event {
     Event::Interrupted { by: "signal".to_owned() }
+}
+
+fn never_begun(attempt: Attempt, agent: &AgentName, try_no: u32) -> Event {
+    let facts = AgentFacts {
+        wait: WaitStatus::NotStarted { errno: None },
+        duration_ms: 0,
+        tokens: None,
+        cost: None,
+        fault: None,
+    };
+    Event::AgentEnded { attempt, agent: agent.clone(), try_no, facts }
 }
 
 /// Writes the `sealed` line with every artifact's digest.
