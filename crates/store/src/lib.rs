@@ -19,7 +19,7 @@ mod run_dir;
 mod runs;
 
 pub use artifacts::{ArtifactError, digest_artifacts};
-pub use file::{FileError, read_bounded};
+pub use file::{FileError, open_regular, read_bounded};
 pub use journal::{Journal, JournalError, JournalText, Torn, WriteError, is_live, read_journal};
 pub use run_dir::RunDir;
 pub use runs::{DamagedRun, Listing, ResolveError, Runs, RunsError};

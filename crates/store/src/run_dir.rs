@@ -3,7 +3,6 @@
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
 use triphammer_model::{Attempt, Redactor, RunId, RunSummary};
 
 use crate::file::{FileError, read_bounded, write_whole};
@@ -160,13 +159,5 @@ impl RunDir {
     /// [`FileError`].
     pub fn write_summary(&self, summary: &RunSummary) -> Result<(), FileError> {
         self.write_json("run.json", summary)
-    }
-
-    /// Any JSON artifact as a value, for showing.
-    ///
-    /// # Errors
-    /// [`FileError`].
-    pub fn read_value(&self, relative: impl AsRef<Path>) -> Result<Value, FileError> {
-        self.read_json(relative)
     }
 }

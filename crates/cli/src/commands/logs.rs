@@ -1,15 +1,13 @@
 //! `triphammer logs`: what an attempt's agent printed, whole or as it comes.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use rustix::fs::OFlags;
 use serde_json::json;
 use triphammer_model::{Attempt, Redactor};
-use triphammer_store::{RunDir, is_live};
+use triphammer_store::{RunDir, is_live, open_regular};
 
 use crate::args::LogsArgs;
 use crate::commands::show::{attempts, no_such_attempt};
@@ -123,7 +121,7 @@ impl Stream {
     /// Prints what was added since the last time; a log that is not there yet has nothing to say.
     fn print(&mut self, json: bool, attempt: u32) -> Result<(), Stop> {
         let unread = |error| Stop::Unread(self.path.clone(), error);
-        let mut file = match open(&self.path) {
+        let mut file = match open_regular(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(unread(error)),
@@ -170,17 +168,6 @@ fn whole_characters(bytes: &[u8]) -> usize {
         bytes.len() - cut
     } else {
         bytes.len()
-    }
-}
-
-/// Opens a regular file, following no link and waiting for no FIFO.
-fn open(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
-    if file.metadata()?.is_file() {
-        Ok(file)
-    } else {
-        Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
     }
 }
 
