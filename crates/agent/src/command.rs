@@ -12,9 +12,9 @@ use triphammer_model::{
     SCHEMA, Supervisor, Task,
 };
 
+use crate::last_words::last_words;
 use crate::limits::ProcessLimits;
 use crate::pid_file::PID_FILE;
-use crate::plain_text::last_words;
 use crate::receipt_file;
 use crate::transcript::Transcript;
 

@@ -7,9 +7,8 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use triphammer_model::receipt::{ClaimedCommand, ClaimedFile};
+use triphammer_model::text::stripped;
 use triphammer_model::{Change, Fault, FaultKind, MicroUsd, Receipt, Redactor, Tokens};
-
-use crate::plain_text::plain_text;
 
 /// The largest receipt file that is read.
 pub(crate) const LARGEST: u64 = 8 * 1024 * 1024;
@@ -178,7 +177,7 @@ fn fault(value: &Value, troubles: &mut Troubles) -> Result<Fault, String> {
             None
         }
     };
-    let message = optional("message").map(|m| plain_text(m.as_bytes()));
+    let message = optional("message").map(|m| stripped(&m));
     let reset = optional("reset_at");
     let reset_at = reset.and_then(|text| {
         let read = text.parse::<Timestamp>();
@@ -207,7 +206,7 @@ const fn kind(value: &Value) -> &'static str {
 }
 
 fn quote(text: &str) -> String {
-    let plain = plain_text(text.as_bytes()).replace('\n', " ");
+    let plain = stripped(text).replace('\n', " ");
     if plain.len() <= QUOTE {
         return plain;
     }

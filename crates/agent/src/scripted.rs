@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use triphammer_model::agent::AgentPlan;
 use triphammer_model::process::WaitStatus;
 use triphammer_model::receipt::{ClaimedCommand, ClaimedFile};
+use triphammer_model::text::stripped;
 use triphammer_model::{
     Agent, AgentError, AgentName, Cancel, Change, Launch, MicroUsd, Performance, Receipt, Redactor, SCHEMA,
     Supervisor, Task, Tokens,
@@ -18,7 +19,6 @@ use crate::capped_log::CappedLog;
 use crate::command::{contract_env, fault_of, find_program};
 use crate::limits::ProcessLimits;
 use crate::pid_file::PID_FILE;
-use crate::plain_text::plain_text;
 use crate::script::{Script, ScriptError, Step};
 use crate::transcript::Transcript;
 
@@ -155,7 +155,7 @@ impl Play<'_> {
             Step::Say(text) => {
                 let text = self.agent.redactor.text(text);
                 self.log(|play| &mut play.stdout, format!("{text}\n").as_bytes())?;
-                self.receipt.last_words = Some(plain_text(text.as_bytes()));
+                self.receipt.last_words = Some(stripped(&text));
                 ("say", json!({ "text": text }), None)
             }
             Step::Shell { line, claim } => {

@@ -83,7 +83,7 @@ impl Live {
         }
         let message = state.message();
         drop(state);
-        self.bar.set_message(say::plain(&message).into_owned());
+        self.bar.set_message(say::marked(&message).into_owned());
     }
 }
 
@@ -98,7 +98,7 @@ fn refresh(bar: &ProgressBar, state: &Arc<Mutex<State>>) {
             }
             let message = lock(&state).message();
             drop(state);
-            bar.set_message(say::plain(&message).into_owned());
+            bar.set_message(say::marked(&message).into_owned());
             std::thread::sleep(Duration::from_millis(250));
         }
     });

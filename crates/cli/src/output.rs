@@ -44,8 +44,8 @@ impl Terminal {
         }
         for line in lines.iter().filter(|l| !l.is_empty()) {
             match &self.live {
-                Some(live) if !matches!(notice, Notice::Done { .. }) => live.println(&say::plain(line)),
-                _ => say::talk(&say::plain(line)),
+                Some(live) if !matches!(notice, Notice::Done { .. }) => live.println(&say::marked(line)),
+                _ => say::talk(&say::marked(line)),
             }
         }
         if let Notice::Done { outcome, summary } = notice {

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use triphammer_model::report::VerdictWord;
 use triphammer_model::spec::Allowance;
+use triphammer_model::text::stripped;
 use triphammer_model::{Attempt, Finding, GateVerdict, Judgement, Report, Severity, Spec};
 
 use crate::gate::{Gate, Origin};
 use crate::lessons::Lesson;
-use crate::stable::{head, plain, short, tail};
+use crate::stable::{head, short, tail};
 
 /// Findings shown of one gate.
 const PER_GATE: usize = 20;
@@ -69,7 +70,7 @@ pub fn write_brief(input: &BriefInput<'_>) -> String {
         out.push_str(head(&part, REPORT).trim_end());
         out.push('\n');
     }
-    let mut out = head(&plain(&out), WHOLE);
+    let mut out = head(&stripped(&out), WHOLE);
     if !out.ends_with('\n') {
         out.push('\n');
     }

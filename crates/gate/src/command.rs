@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use triphammer_model::process::WaitStatus;
 use triphammer_model::report::Findings;
+use triphammer_model::text::stripped;
 use triphammer_model::{
     Cancel, Counts, Ended, Finding, GateName, GateVerdict, Judgement, Launch, Severity, Supervisor,
 };
@@ -17,7 +18,7 @@ use crate::files::WorkFiles;
 use crate::gate::{CommandGate, ReportKind};
 use crate::locate::{self, Places};
 use crate::readers::{self, Lines, REPORT_CAP, Reading, TestReport};
-use crate::stable::{plain, tail};
+use crate::stable::tail;
 use crate::tool;
 
 /// Bytes of a gate's output kept in memory.
@@ -438,7 +439,7 @@ impl Ending<'_> {
     /// The end of what it printed, for a detail.
     fn output(&self) -> String {
         let text = |captured: &triphammer_model::process::Captured| {
-            plain(&String::from_utf8_lossy(&captured.tail)).trim_end().to_owned()
+            stripped(&String::from_utf8_lossy(&captured.tail)).trim_end().to_owned()
         };
         let (out, err) = (text(&self.ended.stdout), text(&self.ended.stderr));
         let whole = match (out.is_empty(), err.is_empty()) {

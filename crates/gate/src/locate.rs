@@ -7,10 +7,11 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use triphammer_model::text::stripped;
 use triphammer_model::{Finding, Location, WorkPath};
 
 use crate::beneath;
-use crate::stable::{plain, short, stable};
+use crate::stable::{short, stable};
 
 /// Most places that become findings of their own.
 pub(crate) const MOST: usize = 10;
@@ -127,7 +128,7 @@ pub(crate) fn findings(
         }
     };
     for line in lines {
-        let line = plain(&line);
+        let line = stripped(&line);
         let text = line.trim();
         if let Some(found) = RUSTC.captures(text) {
             heading = Some((&found[1] == "error", text.to_owned()));

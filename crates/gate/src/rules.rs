@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use globset::GlobSet;
 use regex::bytes::Regex;
 use serde::Deserialize;
+use triphammer_model::text::stripped;
 use triphammer_model::{Finding, GateKind, GateName, GateVerdict, Location, Severity, WorkPath};
 
 use crate::files::WorkFiles;
 use crate::mask::{Class, Language, classify, keep};
-use crate::stable::{plain, short};
+use crate::stable::short;
 
 /// Larger files are not read by rules; how many is said in a finding.
 const FILE_CAP: u64 = 8 << 20;
@@ -113,7 +114,7 @@ impl LineStarts {
         // No more than what is shown is worth decoding.
         let text = String::from_utf8_lossy(&source[start..end.min(start + 1_000)]);
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        (number(line), number(at - start + 1), short(&plain(&text), 200))
+        (number(line), number(at - start + 1), short(&stripped(&text), 200))
     }
 }
 

@@ -1,5 +1,5 @@
-//! Text for people and for identities: what varies between two runs of the same failure is masked, what could
-//! move a terminal's cursor is dropped, what is long is cut with exact counts.
+//! Text for people and for identities: what varies between two runs of the same failure is masked, what is
+//! long is cut with exact counts.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -48,24 +48,6 @@ pub(crate) fn stable(text: &str, workspace: &Path) -> String {
             }
         })
         .into_owned()
-}
-
-/// Text without terminal escapes and other control characters; tabs and line ends stay.
-pub(crate) fn plain(text: &str) -> String {
-    static ESCAPES: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"\x1b(?:\[[0-9;:?<=>!]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])")
-            .expect("the pattern is fixed")
-    });
-    ESCAPES
-        .replace_all(text, "")
-        .chars()
-        .filter(|c| matches!(c, '\n' | '\t') || !(c.is_control() || is_bidi(*c)))
-        .collect()
-}
-
-/// Characters that reorder the text around them on screen.
-fn is_bidi(c: char) -> bool {
-    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The last `max` characters, with a marker that says exactly how many were left out before them.
@@ -119,11 +101,6 @@ mod tests {
         ] {
             assert_eq!(stable(raw, Path::new("/ws/app")), masked, "{raw}");
         }
-    }
-
-    #[test]
-    fn drops_terminal_escapes() {
-        assert_eq!(plain("\x1b[1;31merror\x1b[0m: a\tb\r\n\x07\x1b]0;title\x07x\u{202e}"), "error: a\tb\nx");
     }
 
     #[test]

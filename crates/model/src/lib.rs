@@ -34,6 +34,7 @@ pub mod span;
 pub mod spec;
 mod suggest;
 pub mod summary;
+pub mod text;
 
 pub use agent::{Agent, AgentError, Performance, Task};
 pub use digest::Digest;

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 use triphammer_model::event::AgentFacts;
+use triphammer_model::text::marked;
 use triphammer_model::{
     Attempt, Bounds, Change, Content, Effect, Event, JournalLine, Movement, Observed, Receipt, Report, RunId,
     Standing,
@@ -11,7 +12,7 @@ use triphammer_model::{
 
 use crate::bounded::{Bounded, bounded_lines};
 use crate::outcome::done_line;
-use crate::text::{count, indent, one_line, plain, seconds, usage, word};
+use crate::text::{count, indent, one_line, seconds, usage, word};
 use crate::verdict::{report_line, show_verdict};
 
 /// Paths that are shown of one list.
@@ -329,7 +330,7 @@ fn ending(lines: &[JournalLine], attempt: Attempt) -> String {
             "the run was not seen to go on: it is being worked on, or its process died".to_owned()
         }
     };
-    plain(&then).into_owned()
+    marked(&then).into_owned()
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::text::{count, plain};
+use crate::text::count;
+use triphammer_model::text::marked;
 
 /// The first items of a list and how many more there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +51,7 @@ impl<'a, T> Bounded<'a, T> {
 /// The first `head` and the last `tail` lines of a text of others, each cut at 400 characters, with a marker that
 /// counts lines and bytes between them. `all_in` says where the whole text is.
 pub fn bounded_lines(text: &str, head: usize, tail: usize, all_in: &str) -> String {
-    let text = plain(text.trim_end_matches('\n'));
+    let text = marked(text.trim_end_matches('\n'));
     let lines: Vec<&str> = text.lines().collect();
     let mut out = String::new();
     if lines.len() <= head + tail {

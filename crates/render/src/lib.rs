@@ -7,7 +7,7 @@
 //! be looked at.
 //!
 //! Two promises hold for every text. What others wrote (an agent, a gate, a file's name) carries no control
-//! characters and no marks that turn the direction of writing ([`plain`]). And whatever is cut says exactly how much
+//! characters and no marks that turn the direction of writing ([`marked`](triphammer_model::text::marked)). And whatever is cut says exactly how much
 //! was left out and where all of it is ([`Bounded`]).
 
 mod attempt;
@@ -33,5 +33,5 @@ pub use proof::StallProof;
 pub use run::{RunView, show_run};
 pub use story::Story;
 pub use table::{RunRow, runs_table};
-pub use text::{count, plain, seconds};
+pub use text::{count, seconds};
 pub use verdict::{report_line, show_verdict, verdict_line};

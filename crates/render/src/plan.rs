@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use triphammer_model::event::Isolation;
 use triphammer_model::plan::{PlannedAgent, PlannedGate};
+use triphammer_model::text::marked;
 use triphammer_model::{Limits, Plan};
 
 use crate::bounded::Bounded;
 use crate::preflight::preflight_line;
-use crate::text::{count, one_line, plain, word};
+use crate::text::{count, one_line, word};
 use crate::verdict::verdict_line;
 
 /// The short form, one line: spec, workspace and isolation, agents, gates, budgets, what will not be observed.
@@ -22,7 +23,7 @@ pub fn plan_line(plan: &Plan) -> String {
         format!("{} {list}", if plan.gates.len() == 1 { "gate" } else { "gates" })
     };
     let unseen = Bounded::new(&plan.not_observed, 3).on_one_line(|n| one_line(n, 120));
-    plain(&format!(
+    marked(&format!(
         "plan: {}; {} ({}); agent {}; {gates}; {}; not observed: {unseen}",
         one_line(&plan.spec, 60),
         place(plan),
@@ -84,7 +85,7 @@ pub fn plan_text(plan: &Plan) -> String {
         out,
         "variables  {} shared by agent and gates, by name: {}",
         plan.environment.len(),
-        plain(&plan.environment.join(" "))
+        marked(&plan.environment.join(" "))
     );
     let _ = writeln!(out, "not observed:");
     for line in &plan.not_observed {
@@ -105,20 +106,20 @@ fn show_agent(out: &mut String, label: &str, agent: &PlannedAgent) {
         out,
         "{label} {} ({}): {}",
         agent.name,
-        plain(&agent.plan.kind),
+        marked(&agent.plan.kind),
         if argv.is_empty() { "nothing is run".to_owned() } else { argv.join(" ") }
     );
     let env = if agent.plan.env.is_empty() { "none".to_owned() } else { agent.plan.env.join(" ") };
     let _ = writeln!(
         out,
         "           brief by {}; deadline {}, longest silence {}; variables of its own: {}",
-        plain(&agent.plan.prompt),
+        marked(&agent.plan.prompt),
         agent.timeout,
         agent.idle_timeout,
-        plain(&env)
+        marked(&env)
     );
     if !agent.plan.unknowns.is_empty() {
-        let _ = writeln!(out, "           not known beforehand: {}", plain(&agent.plan.unknowns.join("; ")));
+        let _ = writeln!(out, "           not known beforehand: {}", marked(&agent.plan.unknowns.join("; ")));
     }
 }
 

@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 
 use triphammer_model::process::WaitStatus;
 use triphammer_model::summary::{AttemptSummary, RunSummary};
+use triphammer_model::text::marked;
 use triphammer_model::{Effect, Event, JournalLine, Outcome};
 
 use crate::outcome::{done_line, next_commands};
 use crate::proof::StallProof;
 use crate::table::columns;
-use crate::text::{count, one_line, plain, seconds, tokens, word};
+use crate::text::{count, one_line, seconds, tokens, word};
 
 /// Everything that there is to show of a run.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +71,7 @@ pub fn show_run(view: &RunView<'_>) -> String {
     show_acts(&mut out, view.lines);
     if !view.live {
         if let Some(proof) = StallProof::read(view.lines) {
-            let _ = write!(out, "\n{}", plain(&proof.show(&summary.run)));
+            let _ = write!(out, "\n{}", marked(&proof.show(&summary.run)));
         }
         let ended = outcome.unwrap_or(Outcome::Interrupted);
         let _ = writeln!(out, "\n{}", next_commands(&summary.run, &ended, summary.isolation));

@@ -1,28 +1,13 @@
-//! Small words: counts, lengths of time, text of others made harmless.
+//! Small words: counts, lengths of time, text of others on one line.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use triphammer_model::text::marked;
 use triphammer_model::{MicroUsd, Tokens};
-
-/// Text that others wrote, without control characters but for newline and tab, and without the marks that turn the
-/// direction of writing (they make text read as what it is not).
-pub fn plain(text: &str) -> Cow<'_, str> {
-    let bad = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || ('\u{202a}'..='\u{202e}').contains(&c)
-            || ('\u{2066}'..='\u{2069}').contains(&c)
-    };
-    if text.contains(bad) {
-        Cow::Owned(text.chars().map(|c| if bad(c) { '\u{fffd}' } else { c }).collect())
-    } else {
-        Cow::Borrowed(text)
-    }
-}
 
 /// Text of others on one line of at most `limit` characters, with the exact number of those left out.
 pub(crate) fn one_line(text: &str, limit: usize) -> String {
-    let text = plain(text.trim());
+    let text = marked(text.trim());
     let flat: String =
         text.split(['\n', '\t']).map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>().join(" ");
     let length = flat.chars().count();
@@ -93,12 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn others_text_is_harmless() {
-        assert_eq!(
-            plain("a\u{1b}[2Jb\r\nc\td\u{202e}e\u{9b}"),
-            "a\u{fffd}[2Jb\u{fffd}\nc\td\u{fffd}e\u{fffd}"
-        );
-        assert!(matches!(plain("übel\n"), Cow::Borrowed(_)));
+    fn others_text_is_one_line() {
         assert_eq!(one_line("  a\n\n\tb \u{7}", 10), "a b \u{fffd}");
         assert_eq!(one_line("abcdef", 4), "abcd... (2 characters more)");
     }

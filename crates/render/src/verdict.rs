@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 
 use triphammer_model::finding::Excuse;
 use triphammer_model::report::{ReportFacts, VerdictWord};
+use triphammer_model::text::marked;
 use triphammer_model::{Finding, GateVerdict, Judgement, Severity};
 
 use crate::bounded::{Bounded, bounded_lines};
-use crate::text::{count, indent, one_line, plain, seconds, word};
+use crate::text::{count, indent, one_line, seconds, word};
 
 /// Findings of one gate that are shown.
 const FINDINGS: usize = 20;
@@ -92,7 +93,7 @@ fn show_finding(out: &mut String, finding: &Finding, all_in: &str) {
         (Severity::Note, _) => "note",
     };
     let place =
-        finding.location.as_ref().map_or_else(String::new, |l| format!("{}: ", plain(&l.to_string())));
+        finding.location.as_ref().map_or_else(String::new, |l| format!("{}: ", marked(&l.to_string())));
     let _ = writeln!(
         out,
         "    {weight} {}: {place}{}",

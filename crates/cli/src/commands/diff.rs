@@ -71,6 +71,6 @@ fn tell_unstored(number: u32, kept: &Kept) {
     if !unstored.is_empty() {
         let list = Bounded::new(unstored, 5).on_one_line(|n| format!("{} ({})", n.path, n.why));
         let files = count(unstored.len() as u64, "file");
-        say::talk(&say::plain(&format!("note: tree {number} does not hold the content of {files}: {list}")));
+        say::talk(&say::marked(&format!("note: tree {number} does not hold the content of {files}: {list}")));
     }
 }

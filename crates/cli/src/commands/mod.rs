@@ -43,7 +43,7 @@ pub(crate) fn dispatch(command: Command) -> Exit {
         Command::Logs(args) => logs::logs(&args),
     };
     outcome.unwrap_or_else(|failure| {
-        say::talk(&format!("error: {}", say::plain(&failure.message)));
+        say::talk(&format!("error: {}", say::marked(&failure.message)));
         failure.exit
     })
 }

@@ -173,7 +173,7 @@ impl Watcher for Progress {
         if let Notice::Gate(GateProgress::Started { gate, .. }) = notice
             && !self.quiet
         {
-            say::talk(&say::plain(&format!("running {gate} ...")));
+            say::talk(&say::marked(&format!("running {gate} ...")));
         }
     }
 }

@@ -59,7 +59,7 @@ pub(crate) fn talk_restored(restored: &Restored) -> Exit {
     for list in [missing, blocked] {
         let list = Bounded::new(&list, 20);
         for line in list.shown {
-            say::talk(&say::plain(line));
+            say::talk(&say::marked(line));
         }
         if let Some(marker) = list.marker("path", "--json lists them") {
             say::talk(&format!("  {marker}"));

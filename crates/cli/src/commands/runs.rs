@@ -13,7 +13,7 @@ pub(crate) fn runs(args: &ListArgs) -> Outcome {
     let runs = home.runs();
     let listing = runs.list().map_err(Failure::refused)?;
     for damaged in &listing.damaged {
-        say::talk(&say::plain(&format!("damaged: run {}: {}", damaged.run, damaged.error)));
+        say::talk(&say::marked(&format!("damaged: run {}: {}", damaged.run, damaged.error)));
     }
     let rows: Vec<RunRow> = listing.runs.iter().map(|(summary, live)| RunRow::of(summary, *live)).collect();
     if args.home.json {

@@ -68,7 +68,7 @@ fn lines_or_talk(dir: &RunDir) -> Vec<JournalLine> {
     match read_journal(&dir.journal()) {
         Ok(text) => text.lines,
         Err(error) => {
-            say::talk(&say::plain(&format!("damaged: {error}")));
+            say::talk(&say::marked(&format!("damaged: {error}")));
             Vec::new()
         }
     }

@@ -8,11 +8,12 @@ mod pytest;
 mod sarif;
 mod tap;
 
+use triphammer_model::text::stripped;
 use triphammer_model::{Counts, Finding, Location};
 
 use crate::gate::ReportKind;
 use crate::locate::Places;
-use crate::stable::{plain, short, stable, tail};
+use crate::stable::{short, stable, tail};
 
 pub(crate) use lines::Lines;
 
@@ -92,13 +93,13 @@ impl<'a> Failures<'a> {
             self.more += 1;
             return;
         }
-        let name = short(&stable(&plain(name), self.places.workspace()), 300);
-        let said = short(&stable(&plain(said), self.places.workspace()), 400);
+        let name = short(&stable(&stripped(name), self.places.workspace()), 300);
+        let said = short(&stable(&stripped(said), self.places.workspace()), 400);
         let message = if said.is_empty() { format!("{name} failed") } else { format!("{name}: {said}") };
         let mut finding = Finding::error("test/failed", message);
         finding.location = location;
         if self.list.len() < DETAILED && !raw.trim().is_empty() {
-            finding.detail = Some(tail(plain(raw).trim_end(), DETAIL_CHARS));
+            finding.detail = Some(tail(stripped(raw).trim_end(), DETAIL_CHARS));
         }
         self.list.push(finding);
     }

@@ -1,11 +1,12 @@
 //! SARIF 2.1.0: the results of linters and analysers.
 
 use serde::Deserialize;
+use triphammer_model::text::stripped;
 use triphammer_model::{Finding, Location, Severity};
 
 use super::{Reading, TestReport};
 use crate::locate::Places;
-use crate::stable::{plain, short, stable};
+use crate::stable::{short, stable};
 
 #[derive(Deserialize)]
 struct Log {
@@ -143,18 +144,18 @@ fn finding(run: &Run, result: &SarifResult, places: &Places<'_>) -> Option<Findi
         _ => Severity::Warning,
     };
     let id = result.rule.as_deref().or_else(|| info.map(|i| i.id.as_str())).unwrap_or("");
-    let rule = match (short(&plain(id), 100), short(&plain(&run.tool.driver.name), 60)) {
+    let rule = match (short(&stripped(id), 100), short(&stripped(&run.tool.driver.name), 60)) {
         (id, _) if !id.is_empty() => id,
         (_, tool) if !tool.is_empty() => tool,
         _ => "sarif/result".to_owned(),
     };
     let text = result.message.text.as_deref().or_else(|| info?.short.text.as_deref()).unwrap_or("");
-    let text = plain(text);
+    let text = stripped(text);
     let message = short(&stable(text.lines().next().unwrap_or(""), places.workspace()), 400);
     let message = if message.is_empty() { rule.clone() } else { message };
     let mut finding = Finding::error(rule, message).with_severity(severity);
     finding.location = result.locations.first().and_then(|p| location(&p.physical, places));
-    finding.fix = info.and_then(|i| i.help.text.as_deref()).map(|t| short(&plain(t), 400));
+    finding.fix = info.and_then(|i| i.help.text.as_deref()).map(|t| short(&stripped(t), 400));
     if text.lines().count() > 1 {
         finding.detail = Some(text);
     }

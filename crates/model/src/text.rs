@@ -1,13 +1,27 @@
-//! An agent's output as text that a person can be shown.
+//! Text that others wrote, made harmless: no terminal escape reaches a terminal, a page or a prompt.
 
-use triphammer_model::process::Captured;
+use std::borrow::Cow;
 
-/// Characters of the agent's last words.
-const LAST_WORDS: usize = 2000;
+/// A control character other than newline and tab, or a mark, override or isolate that turns the direction of writing
+/// (they make text read as what it is not).
+fn is_hostile(c: char) -> bool {
+    (c.is_control() && c != '\n' && c != '\t')
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
 
-/// Text without terminal escapes, control characters and characters that reorder what is read; line ends are `\n`.
-pub(crate) fn plain_text(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
+/// Text with every character that could do harm replaced, so that it shows that something was there. For names and
+/// words on a terminal.
+pub fn marked(text: &str) -> Cow<'_, str> {
+    if text.contains(is_hostile) {
+        Cow::Owned(text.chars().map(|c| if is_hostile(c) { '\u{fffd}' } else { c }).collect())
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// Text without terminal escapes, control characters and marks that reorder what is read; line ends are `\n`. For
+/// what a tool printed for a terminal.
+pub fn stripped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -19,9 +33,7 @@ pub(crate) fn plain_text(bytes: &[u8]) -> String {
             '\r' if chars.peek() == Some(&'\n') => {}
             '\r' => out.push('\n'),
             '\n' | '\t' => out.push(c),
-            c if c.is_control() => {}
-            // Bidirectional marks, overrides and isolates.
-            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
+            c if is_hostile(c) => {}
             c => out.push(c),
         }
     }
@@ -65,29 +77,20 @@ fn skip_string(chars: &mut Chars<'_>) {
     }
 }
 
-/// The end of what a stream said, for a person; `None` when it said nothing. A tail shorter than `tail_cap` is all of
-/// the stream.
-pub(crate) fn last_words(captured: &Captured, tail_cap: usize) -> Option<String> {
-    let plain = plain_text(&captured.tail);
-    let plain = plain.trim();
-    if plain.is_empty() {
-        return None;
-    }
-    let total = plain.chars().count();
-    if total <= LAST_WORDS && captured.tail.len() < tail_cap {
-        return Some(plain.to_owned());
-    }
-    let skip = total.saturating_sub(LAST_WORDS);
-    let cut: String = plain.chars().skip(skip).collect();
-    let shown = total - skip;
-    Some(format!("[the last {shown} characters of {} bytes; stdout.log holds more]\n{cut}", captured.bytes))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn marks_what_could_do_harm() {
+        assert_eq!(
+            marked("a\u{1b}[2Jb\r\nc\td\u{202e}e\u{9b}"),
+            "a\u{fffd}[2Jb\u{fffd}\nc\td\u{fffd}e\u{fffd}"
+        );
+        assert!(matches!(marked("übel\n"), Cow::Borrowed(_)));
+    }
 
     #[test]
     fn takes_out_what_is_not_text() {
@@ -106,29 +109,16 @@ mod tests {
             ("\x1b", ""),
             ("\x1b[", ""),
         ] {
-            assert_eq!(plain_text(input.as_bytes()), output, "{input:?}");
+            assert_eq!(stripped(input), output, "{input:?}");
         }
-        assert_eq!(plain_text(b"a\xffb"), "a\u{fffd}b");
-    }
-
-    #[test]
-    fn last_words_say_how_much_they_leave_out() {
-        let words = |text: &str, bytes| last_words(&Captured { bytes, tail: text.as_bytes().to_vec() }, 8000);
-        assert_eq!(words(" \n\x1b[0m", 6), None);
-        assert_eq!(words("Which one?\n", 11).as_deref(), Some("Which one?"));
-        let long = "ü".repeat(3000);
-        let cut = words(&long, 6000).unwrap();
-        let (note, text) = cut.split_once('\n').unwrap();
-        assert_eq!(note, "[the last 2000 characters of 6000 bytes; stdout.log holds more]");
-        assert_eq!(text.chars().count(), 2000);
     }
 
     proptest! {
         #[test]
-        fn never_lets_a_control_character_through(bytes: Vec<u8>) {
-            let text = plain_text(&bytes);
-            prop_assert!(text.chars().all(|c| c == '\n' || c == '\t' || !c.is_control()));
-            prop_assert_eq!(plain_text(text.as_bytes()), text);
+        fn never_lets_a_control_character_through(text: String) {
+            let text = stripped(&text);
+            prop_assert!(!text.contains(is_hostile));
+            prop_assert_eq!(stripped(&text), text);
         }
     }
 }
