@@ -76,6 +76,10 @@ fn first_few(runs: &[RunId]) -> String {
     names.join(", ")
 }
 
+fn is_race(error: &FileError) -> bool {
+    matches!(error.source.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::AlreadyExists)
+}
+
 impl Runs {
     /// The folder at `path`; it need not exist yet.
     pub fn new(path: PathBuf) -> Self {
@@ -95,8 +99,14 @@ impl Runs {
         std::fs::create_dir_all(&self.0).map_err(|e| FileError::new("making folder", &self.0, e))?;
         for (name, text) in [(".gitignore", "*\n!golden/\n!golden/**\n"), (".ignore", "*\n")] {
             let path = self.0.join(name);
-            if !path.exists() {
-                write_whole(&path, text.as_bytes())?;
+            // Runs that begin at the same time write the same; each may take the other's half-written file away.
+            let mut tries = 0;
+            while !path.exists() {
+                tries += 1;
+                match write_whole(&path, text.as_bytes()) {
+                    Err(e) if tries < 100 && is_race(&e) => {}
+                    written => written?,
+                }
             }
         }
         Ok(())
@@ -220,6 +230,21 @@ mod tests {
         let stamp = Stamp { at: jiff::Timestamp::from_second(second).unwrap(), elapsed_ms: 0 };
         let event = Event::Told { by: "ann".to_owned(), text: "x".to_owned() };
         Journal::create(&dir.journal(), Redactor::default()).unwrap().append(stamp, &event, &[]).unwrap();
+    }
+
+    #[test]
+    fn many_may_begin_at_once() {
+        for _ in 0..50 {
+            let dir = tempfile::tempdir().unwrap();
+            let runs = Runs::new(dir.path().join("runs"));
+            std::thread::scope(|scope| {
+                let all: Vec<_> = (0..8).map(|_| scope.spawn(|| runs.prepare())).collect();
+                all.into_iter().for_each(|one| one.join().unwrap().unwrap());
+            });
+            assert!(
+                dir.path().join("runs/.gitignore").is_file() && dir.path().join("runs/.ignore").is_file()
+            );
+        }
     }
 
     #[test]
