@@ -7,9 +7,10 @@ use triphammer_gate::{BriefInput, Tell, write_brief};
 use triphammer_model::event::AgentFacts;
 use triphammer_model::process::WaitStatus;
 use triphammer_model::{
-    AgentName, Attempt, Event, Fault, FaultKind, JournalLine, Performance, Receipt, SuspendReason, Task,
+    AgentName, Attempt, Content, Event, Fault, FaultKind, JournalLine, Movement, Performance, Receipt,
+    SuspendReason, Task,
 };
-use triphammer_workspace::fingerprint_file;
+use triphammer_workspace::{fingerprint_file, moved};
 
 use crate::environment;
 use crate::error::{Doing, Trouble};
@@ -30,6 +31,7 @@ impl Run<'_> {
         let dir = self.dir.attempt(attempt);
         if dir.join("brief.md").exists() {
             // A parked attempt is taken up again under its number.
+            self.credit_unseen(attempt)?;
             self.set_aside(&dir, |name| name != "tries")?;
         }
         if let Some(from) = from {
@@ -75,6 +77,25 @@ impl Run<'_> {
         });
         self.dir.write(dir.join("brief.md"), brief.as_bytes()).doing("writing the brief")?;
         Ok(vec![Event::Looked { attempt }])
+    }
+
+    /// An agent that was cut short before anybody looked, by a full disk for instance, has its work seen now: what
+    /// moved since its start is an agent's, not nobody's.
+    fn credit_unseen(&mut self, attempt: Attempt) -> Result<(), Trouble> {
+        let dir = self.dir.attempt(attempt);
+        if dir.join("movement.json").exists() || !dir.join("before.fp").exists() {
+            return Ok(());
+        }
+        let earlier = self.remember_before(attempt)?;
+        let now = self.take_look()?;
+        let bounds = now.bounds().clone();
+        let mut movement =
+            Movement { schema: 1, observed: moved(&earlier, &now), bounds, ..Movement::default() };
+        movement.settle(&self.settings.policy, false);
+        for o in movement.observed.iter().filter(|o| o.content != Content::Same) {
+            self.sight.moved_by_agents.insert(o.path.clone());
+        }
+        self.dir.write_json(dir.join("movement.json"), &movement).doing("writing the movement")
     }
 
     /// Takes in what a person told the run while it is being worked on.

@@ -173,7 +173,7 @@ impl Run<'_> {
     }
 
     /// After another process died while the agent worked: what it had written down before.
-    fn remember_before(&mut self, attempt: Attempt) -> Result<Look, Trouble> {
+    pub(crate) fn remember_before(&mut self, attempt: Attempt) -> Result<Look, Trouble> {
         let snapshot = fingerprint_file::read(&self.dir.attempt(attempt).join("before.fp"))
             .doing("reading the fingerprint before the attempt")?;
         let kept = self

@@ -256,16 +256,26 @@ impl Parts<'_> {
         let start = eyes.remember(snapshot, &kept).map_err(StartError::infrastructure)?;
         let latest = eyes.look(Some(&start)).map_err(StartError::infrastructure)?;
         let mut moved_by_agents = BTreeSet::new();
-        for line in journal.lines() {
-            let Event::Observed { attempt, .. } = &line.event else { continue };
-            if let Ok(movement) =
-                self.dir.read_json::<Movement>(self.dir.attempt(*attempt).join("movement.json"))
-            {
+        for folder in self.observed_in(journal) {
+            if let Ok(movement) = self.dir.read_json::<Movement>(folder.join("movement.json")) {
                 let moved = movement.observed.into_iter().filter(|o| o.content != Content::Same);
                 moved_by_agents.extend(moved.map(|o| o.path));
             }
         }
         Ok(Sight { latest, before: None, infrastructure: None, start, moved_by_agents })
+    }
+
+    /// The folders of all tries that somebody looked at: a parked attempt's earlier ones were set aside.
+    fn observed_in(&self, journal: &Journal) -> BTreeSet<PathBuf> {
+        let mut folders = BTreeSet::new();
+        for line in journal.lines() {
+            let Event::Looked { attempt } = &line.event else { continue };
+            let folder = self.dir.attempt(*attempt);
+            let tries = std::fs::read_dir(folder.join("tries"));
+            folders.extend(tries.into_iter().flatten().flatten().map(|entry| entry.path()));
+            folders.insert(folder);
+        }
+        folders
     }
 
     /// What is protected, and what of it a person edited while the run rested: that is theirs, and neither an
@@ -313,14 +323,6 @@ impl Parts<'_> {
         serde_json::from_slice(&bytes).ok()
     }
 
-    fn last_report(&self) -> Option<(Attempt, Report)> {
-        let last = self.settings.limits.attempts;
-        (1..=last).rev().map(Attempt::new).find_map(|attempt| {
-            let report = self.dir.read_json(self.dir.attempt(attempt).join("report.json")).ok()?;
-            Some((attempt, report))
-        })
-    }
-}
     /// What the attempt at hand did to protected paths; one that was not looked at yet did nothing.
     fn guarded(&self, attempt: Attempt) -> Result<Guarded, StartError> {
         match self.dir.read_json(self.dir.attempt(attempt).join(GUARDED)) {
@@ -331,3 +333,11 @@ impl Parts<'_> {
         }
     }
 
+    fn last_report(&self) -> Option<(Attempt, Report)> {
+        let last = self.settings.limits.attempts;
+        (1..=last).rev().map(Attempt::new).find_map(|attempt| {
+            let report = self.dir.read_json(self.dir.attempt(attempt).join("report.json")).ok()?;
+            Some((attempt, report))
+        })
+    }
+}
