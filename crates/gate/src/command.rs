@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Take};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -199,6 +200,15 @@ fn log_files(dir: &Path, gate: &CommandGate, run: u32) -> std::io::Result<Log> {
     let stderr =
         if gate.report.on_stdout() { dir.join(format!("{stem}.stderr.log")) } else { stdout.clone() };
     Ok(Log { stdout, stderr })
+}
+
+/// Opens a log of a gate that has run. Its code may have put something else there: no link is followed, no FIFO
+/// waited for.
+fn open_log(path: &Path) -> std::io::Result<File> {
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(ErrorKind::InvalidInput.into());
+    };
+    beneath::open(dir, name.as_bytes()).map(|(file, _)| file)
 }
 
 struct Ending<'a> {
@@ -398,7 +408,7 @@ impl Ending<'_> {
                         self.ended.stdout.bytes, self.ctx.log_cap
                     ));
                 }
-                match File::open(&self.log.stdout) {
+                match open_log(&self.log.stdout) {
                     Ok(file) => {
                         readers::read_stdout(&self.gate.report, &mut Lines::new(file), &self.places())
                     }
@@ -416,7 +426,7 @@ impl Ending<'_> {
         let mut logs: Vec<Lines<Take<File>>> = [&self.log.stderr, &self.log.stdout]
             .into_iter()
             .take(if self.log.stderr == self.log.stdout { 1 } else { 2 })
-            .filter_map(|path| File::open(path).ok().map(|file| Lines::new(file.take(SCAN))))
+            .filter_map(|path| open_log(path).ok().map(|file| Lines::new(file.take(SCAN))))
             .collect();
         let mut chained = logs.iter_mut().flat_map(|log| log.by_ref().chain(std::iter::once(String::new())));
         let (mut findings, more) = locate::findings(&mut chained, self.name().as_str(), &places);

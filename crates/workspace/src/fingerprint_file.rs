@@ -6,10 +6,12 @@
 //! first line names the format and its version, the last one says how many entries there are.
 
 use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FileType;
+use rustix::fs::{FileType, OFlags};
 use triphammer_model::path::{escape, unescape};
 
 use crate::snapshot::{Entry, EntryKind, Snapshot};
@@ -49,10 +51,30 @@ pub enum FingerprintError {
 pub fn write(snapshot: &Snapshot, path: &Path) -> Result<(), FingerprintError> {
     let fail = |source| FingerprintError::File { path: path.to_path_buf(), what: "written", source };
     let beside = path.with_extension("fp.new");
-    let file = std::fs::File::create(&beside).map_err(fail)?;
+    let file = create(&beside).map_err(fail)?;
     let mut out = BufWriter::with_capacity(1 << 16, file);
     print(snapshot, &mut out).and_then(|()| out.flush()).map_err(fail)?;
     std::fs::rename(&beside, path).map_err(fail)
+}
+
+/// Makes the file new: a run's folder is within an agent's reach, and what it put there is neither followed nor
+/// waited for.
+fn create(path: &Path) -> io::Result<File> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    File::create_new(path)
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"))
+    }
 }
 
 fn print(snapshot: &Snapshot, out: &mut impl Write) -> io::Result<()> {
@@ -101,7 +123,7 @@ pub fn read(path: &Path) -> Result<Snapshot, FingerprintError> {
         line,
         what: what.to_owned(),
     };
-    let file = std::fs::File::open(path).map_err(fail)?;
+    let file = open(path).map_err(fail)?;
     let mut snapshot = Snapshot::default();
     let mut count = None;
     let mut last = 0;
@@ -179,6 +201,22 @@ mod tests {
         );
         assert!(text.contains("3:-5 7 9 100644 f? plain\n"), "{text}");
         assert_eq!(text.lines().count(), 9);
+    }
+
+    #[test]
+    fn what_an_agent_planted_is_neither_followed_nor_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, victim) = (dir.path().join("before.fp"), dir.path().join("victim"));
+        std::fs::write(&victim, "keep").unwrap();
+        std::os::unix::fs::symlink(&victim, path.with_extension("fp.new")).unwrap();
+        write(&sample(), &path).unwrap();
+        assert_eq!(std::fs::read(&victim).unwrap(), b"keep");
+        std::fs::rename(&path, &victim).unwrap();
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        assert!(read(&path).is_err());
+        std::fs::remove_file(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(read(&path).is_err());
     }
 
     #[test]
