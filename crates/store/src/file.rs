@@ -21,11 +21,6 @@ impl FileError {
     pub(crate) fn new(what: &'static str, path: &Path, source: io::Error) -> Self {
         Self { what, path: path.to_owned(), source }
     }
-
-    /// Whether the disk is full (or the quota spent).
-    pub fn is_disk_full(&self) -> bool {
-        matches!(self.source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-    }
 }
 
 /// Writes `bytes` to `path` through a temporary file beside it, so that a reader sees all or nothing.
