@@ -457,6 +457,8 @@ impl Machine {
         self.agent += 1;
         self.breaker.restart();
         self.errors_in_a_row = 0;
+        // The next agent has read no brief that named an offence.
+        self.offence_named = false;
         self.from = Some(self.best.as_ref().map_or(0, |(_, attempt)| attempt.get()));
     }
 

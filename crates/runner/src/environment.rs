@@ -57,16 +57,41 @@ pub(crate) fn names(env: &Variables) -> Vec<String> {
     names
 }
 
-/// Redacts the values of variables that look secret by name, of those named, and of those set in the configuration.
+/// Redacts the values of variables that look secret by name, of those named, and the passwords inside addresses that
+/// shared variables hold, such as a proxy's.
 pub(crate) fn redactor(named: &[String], entries: &[String]) -> Redactor {
-    let from_process = std::env::vars_os().filter_map(|(name, value)| {
-        let name = name.into_string().ok()?;
-        (looks_secret(&name) || named.contains(&name)).then(|| (name, value.as_bytes().to_vec()))
-    });
-    let from_entries = entries.iter().filter_map(|entry| {
-        let (name, value) = entry.split_once('=')?;
-        (looks_secret(name) || named.iter().any(|n| n == name))
-            .then(|| (name.to_owned(), value.as_bytes().to_vec()))
-    });
-    Redactor::new(from_process.chain(from_entries))
+    let mut secrets = Vec::new();
+    for (name, value) in std::env::vars_os() {
+        let Ok(name) = name.into_string() else { continue };
+        if looks_secret(&name) || named.contains(&name) {
+            secrets.push((name, value.as_bytes().to_vec()));
+        } else if is_shared(&name)
+            && let Some(password) = value.to_str().and_then(password_in)
+        {
+            secrets.push((name, password.as_bytes().to_vec()));
+        }
+    }
+    let written = entries.iter().filter_map(|entry| entry.split_once('='));
+    let secret = written.filter(|(name, _)| looks_secret(name) || named.iter().any(|n| n == name));
+    secrets.extend(secret.map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec())));
+    Redactor::new(secrets)
+}
+
+/// The password of an address such as `http://user:password@host/`.
+fn password_in(address: &str) -> Option<&str> {
+    let (_, rest) = address.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let (userinfo, _) = authority.rsplit_once('@')?;
+    userinfo.split_once(':').map(|(_, password)| password)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn finds_passwords_in_addresses() {
+        assert_eq!(super::password_in("http://ann:s3cret@proxy:3128/"), Some("s3cret"));
+        for none in ["http://proxy:3128", "http://ann@proxy", "direct", "http://host/a:b@c"] {
+            assert_eq!(super::password_in(none), None, "{none}");
+        }
+    }
 }

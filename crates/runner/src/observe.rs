@@ -140,7 +140,9 @@ impl Run<'_> {
             store.kept(self.dir.id(), &before_name(attempt)).doing("finding the tree before the attempt")?;
         let raw = self.dir.live().join("diff.patch");
         self.dir.make(&self.dir.live()).doing("making a folder")?;
-        let file = std::fs::File::create(&raw).doing("writing the attempt's diff")?;
+        // Whatever lies there was left by a crash or planted; it is not written through.
+        let _ = std::fs::remove_file(&raw);
+        let file = std::fs::File::create_new(&raw).doing("writing the attempt's diff")?;
         store.diff_patch_to(&from.tree, left, file).doing("writing the attempt's diff")?;
         self.dir
             .take_in(self.dir.attempt(attempt).join("diff.patch"), &raw)

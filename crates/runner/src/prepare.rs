@@ -7,6 +7,7 @@ use std::time::Instant;
 use triphammer_agent::ProcessSupervisor;
 use triphammer_forge::{MACHINE_VERSION, Machine};
 use triphammer_gate::{Discovered, Known, Packs, Resolution, TestCensus};
+use triphammer_model::environment::looks_secret;
 use triphammer_model::event::{Isolation, Started};
 use triphammer_model::{Cancel, Digest, Event, Redactor, RunId, Spec, Supervisor, WorkPath};
 use triphammer_store::{Journal, Runs};
@@ -79,6 +80,7 @@ impl Drop for Undo {
 pub fn prepare(request: Request, cancel: Cancel, watcher: &dyn Watcher) -> Result<Run<'_>, StartError> {
     let Request { home, runs: runs_path, state, spec, spec_text, spec_name, spec_path, place, settings } =
         request;
+    refuse_written_secrets(&settings)?;
     let redactor = redactor(&settings);
     let texts = triphammer_gate::collect(settings.gates.as_deref(), &home.join("gates"))
         .map_err(StartError::config)?;
@@ -275,6 +277,19 @@ impl Ground<'_> {
         let kept = eyes.keep(&look, self.id, "origin").map_err(StartError::infrastructure)?;
         Ok((eyes.zones().clone(), kept))
     }
+}
+
+/// A secret's value written into the configuration would have to lie in the run's record for `resume` to find it.
+fn refuse_written_secrets(settings: &Settings) -> Result<(), StartError> {
+    let entries = settings.env.iter().chain(settings.chain.iter().flat_map(|agent| &agent.env));
+    for (name, _) in entries.filter_map(|entry| entry.split_once('=')) {
+        if looks_secret(name) || settings.secrets.iter().any(|s| s == name) {
+            return Err(StartError::Config(format!(
+                "variable `{name}` is a secret and its value is written out; export it and pass it by name: `{name}`"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The redactor for a run's settings.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use triphammer_agent::end_left_over;
-use triphammer_forge::Machine;
+use triphammer_forge::{MACHINE_VERSION, Machine};
 use triphammer_gate::Packs;
 use triphammer_model::event::{Isolation, Stamp};
 use triphammer_model::{
@@ -175,6 +175,13 @@ fn replay(journal: &Journal, id: &RunId) -> Result<Machine, StartError> {
     let mut machine = Machine::new();
     for line in journal.lines() {
         machine.handle(line.stamp(), &line.event);
+    }
+    if let Some(started) = machine.start().filter(|s| s.machine != MACHINE_VERSION) {
+        return Err(StartError::Config(format!(
+            "run {id} was begun under rules of version {}, this triphammer decides by version {MACHINE_VERSION}; resume \
+             it with triphammer {}",
+            started.machine, started.version
+        )));
     }
     match machine.outcome() {
         Some(outcome) if !outcome.is_resumable() => Err(StartError::Config(format!(
