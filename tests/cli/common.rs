@@ -138,7 +138,12 @@ impl Live {
         while let Some(line) = self.line() {
             last = Some(line);
         }
-        (self.child.wait().expect("it can be waited for").code(), last)
+        let code = self.child.wait().expect("it can be waited for").code();
+        let mut talk = String::new();
+        let read = self.child.stderr.take().map(|mut err| std::io::Read::read_to_string(&mut err, &mut talk));
+        // Shown when the test fails.
+        println!("{code:?} {read:?}: {talk}");
+        (code, last)
     }
 
     /// Kills it at once and waits for its death.

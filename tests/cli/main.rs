@@ -12,6 +12,7 @@ mod breaker;
 mod budget;
 mod common;
 mod contract;
+mod hostile;
 mod isolation;
 mod kill;
 mod person;
