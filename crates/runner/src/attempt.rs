@@ -154,7 +154,7 @@ impl Run<'_> {
         agent: &AgentName,
         try_no: u32,
     ) -> Result<Vec<Event>, Trouble> {
-        let broken = self.pins.broken(&self.dir);
+        let broken = self.broken()?;
         if !broken.is_empty() {
             return Ok(vec![Event::PinsBroken { pins: broken }]);
         }

@@ -131,7 +131,7 @@ impl Run<'_> {
 
     /// Runs the gates on the attempt's tree.
     pub(crate) fn judge(&mut self, attempt: Attempt) -> Result<Vec<Event>, Trouble> {
-        let broken = self.pins.broken(&self.dir);
+        let broken = self.broken()?;
         if !broken.is_empty() {
             return Ok(vec![Event::PinsBroken { pins: broken }]);
         }
@@ -144,6 +144,11 @@ impl Run<'_> {
         let run = self.run_gates(&gates, self.eyes.root().path(), &files, &dir, Some(integrity))?;
         self.timings.gates += begun.elapsed();
         let Ok(report) = run else { return Ok(vec![interrupted()]) };
+        // Gates run the agent's code, which reaches what the agent reaches.
+        let broken = self.broken()?;
+        if !broken.is_empty() {
+            return Ok(vec![Event::PinsBroken { pins: broken }]);
+        }
         let all_passed = report.ok;
         let mut verdicts = report.verdicts;
         if all_passed && !self.moved_since_start(&self.sight.latest) {
@@ -159,6 +164,15 @@ impl Run<'_> {
         let facts = report.facts();
         self.briefing.previous = Some((attempt, report));
         Ok(vec![Event::Judged { attempt, report: facts }])
+    }
+
+    /// What was pinned and is not any more what it was, and the journal, where another hand wrote into it.
+    pub(crate) fn broken(&mut self) -> Result<Vec<String>, Trouble> {
+        let mut broken = self.pins.broken(&self.dir);
+        if self.journal.stand_by().doing("putting the journal back")? {
+            broken.push("journal.jsonl".to_owned());
+        }
+        Ok(broken)
     }
 
     /// Runs gates in a folder; their logs go below `dir`.

@@ -9,6 +9,7 @@ use rustix::fs::{FlockOperation, OFlags};
 use triphammer_model::{Digest, Effect, Event, JournalLine, Redactor, SCHEMA, Stamp};
 
 use crate::file::{FileError, read_bounded};
+use crate::witness::Witness;
 
 /// Larger journals are refused: none that Triphammer writes comes near it.
 const LARGEST: u64 = 1 << 30;
@@ -153,6 +154,34 @@ fn encode(line: &JournalLine) -> String {
     serde_json::to_string(line).expect("a journal line always serialises")
 }
 
+/// Puts a journal's text into a new file in its place, locked and synced, and returns it open for more.
+fn replace(path: &Path, text: &str) -> io::Result<File> {
+    let partial = path.with_extension("jsonl.partial");
+    for place in [&partial, path] {
+        match std::fs::symlink_metadata(place) {
+            // No file can be renamed over a folder.
+            Ok(meta) if meta.is_dir() => std::fs::remove_dir_all(place)?,
+            Ok(_) if *place == partial => std::fs::remove_file(place)?,
+            Ok(_) => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(e),
+        }
+    }
+    let mut file = OpenOptions::new()
+        .append(true)
+        .create_new(true)
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+        .open(&partial)?;
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&partial, path)?;
+    if let Some(parent) = path.parent() {
+        File::open(parent)?.sync_all()?;
+    }
+    Ok(file)
+}
+
 /// The digest of a `sealed` line's bytes without its own digest field, which is the last one.
 fn own_digest(raw: &[u8]) -> Option<Digest> {
     let field = r#","sha256":""#.len() + 64 + r#""}"#.len();
@@ -180,6 +209,9 @@ pub struct Journal {
     bytes: u64,
     lines: Vec<JournalLine>,
     redactor: Redactor,
+    /// What the file was like after the last write; absent when that could not be seen.
+    witness: Option<Witness>,
+    altered: bool,
 }
 
 impl Journal {
@@ -207,6 +239,8 @@ impl Journal {
             bytes: 0,
             lines: Vec::new(),
             redactor,
+            witness: None,
+            altered: false,
         };
         Ok(journal)
     }
@@ -240,6 +274,8 @@ impl Journal {
             bytes: text.bytes,
             lines: text.lines,
             redactor,
+            witness: None,
+            altered: false,
         };
         Ok((journal, text.torn))
     }
@@ -254,6 +290,30 @@ impl Journal {
         &self.lines
     }
 
+    /// Looks whether the file still is what was written, and puts it back where another hand changed it. Returns
+    /// whether that ever was the case while this process had it open.
+    ///
+    /// # Errors
+    /// [`WriteError`] when it cannot be put back.
+    pub fn stand_by(&mut self) -> Result<bool, WriteError> {
+        let now = Witness::of_path(&self.path).ok();
+        if now.is_none() || now != self.witness {
+            let failed = |source| WriteError { path: self.path.clone(), source };
+            let text: String = self.lines.iter().map(|line| encode(line) + "\n").collect();
+            let ours = Witness::of_file(&self.file).map_err(failed)?;
+            let in_place = now.is_some_and(|now| now.is_same_file(&ours));
+            let same = in_place && read_bounded(&self.path, LARGEST).is_ok_and(|b| b == text.as_bytes());
+            if same {
+                self.witness = now;
+            } else {
+                self.file = replace(&self.path, &text).map_err(failed)?;
+                self.witness = Witness::of_file(&self.file).ok();
+                self.altered = true;
+            }
+        }
+        Ok(self.altered)
+    }
+
     /// Adds an event with the effects it caused, and syncs. A `sealed` event gets its own digest.
     ///
     /// # Errors
@@ -264,6 +324,7 @@ impl Journal {
         event: &Event,
         effects: &[Effect],
     ) -> Result<&JournalLine, WriteError> {
+        self.stand_by()?;
         let mut line = JournalLine {
             schema: SCHEMA,
             seq: self.seq,
@@ -302,8 +363,10 @@ impl Journal {
         if let Err(source) = written {
             // Should this fail too, the torn end is cut off when the journal is opened next.
             let _ = self.file.set_len(self.bytes);
+            self.witness = None;
             return Err(WriteError { path: self.path.clone(), source });
         }
+        self.witness = Witness::of_file(&self.file).ok();
         self.bytes += json.len() as u64;
         self.head = head;
         self.seq += 1;
@@ -412,5 +475,69 @@ mod tests {
         assert!(Journal::reopen(&path, Redactor::default()).is_err());
         assert!(read_journal(&path).is_err());
         assert!(!is_live(&path));
+    }
+
+    type Attack = fn(&Path);
+
+    /// Whatever another hand makes of the file while it is written: it is put back, and told.
+    #[test]
+    fn an_altered_journal_is_put_back() {
+        let attacks: [(&str, Attack); 8] = [
+            ("cut", |p| std::fs::write(p, "").unwrap()),
+            ("appended to", |p| {
+                OpenOptions::new().append(true).open(p).unwrap().write_all(b"{}\n").unwrap();
+            }),
+            ("edited in place", |p| {
+                std::os::unix::fs::FileExt::write_all_at(
+                    &OpenOptions::new().write(true).open(p).unwrap(),
+                    b"X",
+                    9,
+                )
+                .unwrap();
+            }),
+            ("deleted", |p| std::fs::remove_file(p).unwrap()),
+            ("replaced by a copy", |p| {
+                std::fs::copy(p, p.with_extension("x")).unwrap();
+                std::fs::rename(p.with_extension("x"), p).unwrap();
+            }),
+            ("a folder", |p| {
+                std::fs::remove_file(p).unwrap();
+                std::fs::create_dir_all(p.join("x")).unwrap();
+            }),
+            ("a link", |p| {
+                std::fs::rename(p, p.with_extension("x")).unwrap();
+                std::os::unix::fs::symlink(p.with_extension("x"), p).unwrap();
+            }),
+            ("a folder in the way", |p| {
+                std::fs::create_dir(p.with_extension("jsonl.partial")).unwrap();
+                std::fs::remove_file(p).unwrap();
+            }),
+        ];
+        for (what, attack) in attacks {
+            let dir = tempfile::tempdir().unwrap();
+            let path = three(dir.path());
+            let (mut journal, _) = Journal::reopen(&path, Redactor::default()).unwrap();
+            journal.append(stamp(), &told("d"), &[]).unwrap();
+            assert!(!journal.stand_by().unwrap(), "{what}");
+            attack(&path);
+            journal.append(stamp(), &told("e"), &[]).unwrap();
+            assert!(journal.stand_by().unwrap(), "{what}");
+            let read = read_journal(&path).unwrap();
+            assert_eq!((read.lines.len(), &read.lines[..]), (5, journal.lines()), "{what}");
+            assert!(is_live(&path), "{what}: the lock is on the file that lies there");
+        }
+    }
+
+    /// Times and links that change nothing of what is written are nobody's offence.
+    #[test]
+    fn a_touched_journal_is_not_altered() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = three(dir.path());
+        let (mut journal, _) = Journal::reopen(&path, Redactor::default()).unwrap();
+        journal.append(stamp(), &told("d"), &[]).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        assert!(!journal.stand_by().unwrap());
+        File::open(&path).unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+        assert!(!journal.stand_by().unwrap());
     }
 }

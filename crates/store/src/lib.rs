@@ -8,7 +8,8 @@
 //!
 //! A process that works on a run holds a lock on its journal. A journal that ends in the middle of a line was cut
 //! short by a crash: the torn end is cut off and named. Damage anywhere else is an error of that run alone; the
-//! listing names it and goes on.
+//! listing names it and goes on. Damage done while a process writes the journal is undone from what that process
+//! remembers, and told.
 //!
 //! Everything written here passes the redactor first.
 
@@ -17,6 +18,7 @@ mod file;
 mod journal;
 mod run_dir;
 mod runs;
+mod witness;
 
 pub use artifacts::{ArtifactError, digest_artifacts};
 pub use file::{FileError, open_regular, read_bounded};
