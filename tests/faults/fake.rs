@@ -11,7 +11,7 @@ use triphammer_model::{Event, GateVerdict, Report};
 use triphammer_testkit::{Ran, RunFiles, TestHome, is_alive, wait_until};
 
 /// Long enough for a machine that does much else; nothing waits that long when all is well.
-pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const LIMIT: Duration = Duration::from_mins(2);
 
 /// A home at work.
 pub(crate) struct Fake {
@@ -42,10 +42,9 @@ impl Fake {
     pub(crate) fn agent(mut self, name: &str, keys: &str, script: &str) -> Self {
         let file = self.beside(&format!("{name}.sh"));
         std::fs::write(&file, format!("echo $TRIPHAMMER_ATTEMPT >> \"$BESIDE/{name}\"\n{script}\n")).unwrap();
-        self.config.push_str(&format!(
-            "[agents.{name}]\nkind = \"command\"\nargv = [\"sh\", \"{}\"]\n{keys}\n",
-            file.display()
-        ));
+        let section =
+            format!("[agents.{name}]\nkind = \"command\"\nargv = [\"sh\", \"{}\"]\n{keys}\n", file.display());
+        self.config.push_str(&section);
         self.home.write("triphammer.toml", &self.config);
         self
     }

@@ -10,10 +10,13 @@ use crate::fake::{Fake, agent_ends, assert_verdict, touched, verdict};
 
 /// A pack of gates with all their keys.
 fn pack(gates: &[(&str, &str, &str)]) -> String {
-    gates
+    let tables: Vec<String> = gates
         .iter()
-        .map(|(name, run, keys)| format!("[[gate]]\nname = \"{name}\"\nkind = \"test\"\nrun = {run}\n{keys}\n"))
-        .collect()
+        .map(|(name, run, keys)| {
+            format!("[[gate]]\nname = \"{name}\"\nkind = \"test\"\nrun = {run}\n{keys}\n")
+        })
+        .collect();
+    tables.concat()
 }
 
 /// `run` of a gate that is a shell line.
@@ -134,7 +137,13 @@ fn exit_0_is_not_green_without_the_counts() {
         ("pytest-failed", "pytest", "===== 2 failed, 3 passed in 0.02s =====\n", fail, "test/failed"),
         ("pytest-words", "pytest", "0 passed\n", error, "gate/no-report"),
         ("tap-none", "tap", "TAP version 13\n1..0 # SKIP nothing here\n", fail, "test/none-collected"),
-        ("tap-skipped", "tap", "1..2\nok 1 - a # SKIP later\nok 2 - b # SKIP later\n", fail, "test/none-collected"),
+        (
+            "tap-skipped",
+            "tap",
+            "1..2\nok 1 - a # SKIP later\nok 2 - b # SKIP later\n",
+            fail,
+            "test/none-collected",
+        ),
         ("tap-failed", "tap", "1..2\nok 1 - a\nnot ok 2 - b\n", fail, ""),
         ("tap-torn", "tap", "1..5\nok 1 - a\n", fail, "test/incomplete"),
         ("tap-words", "tap", "5 passed, 0 failed\n", error, "gate/no-report"),
@@ -168,7 +177,13 @@ fn exit_0_is_not_green_without_the_counts() {
             fail,
             "",
         ),
-        ("junit-torn", "junit:out.xml", "<testsuite tests=\"2\"><testcase name=\"a\"/>", error, "gate/no-report"),
+        (
+            "junit-torn",
+            "junit:out.xml",
+            "<testsuite tests=\"2\"><testcase name=\"a\"/>",
+            error,
+            "gate/no-report",
+        ),
         // The agent writes out.xml itself; the gate writes none.
         ("junit-planted", "junit:out.xml", "", error, "gate/no-report"),
     ];
@@ -194,7 +209,11 @@ fn exit_0_is_not_green_without_the_counts() {
     text += &pack(&[
         ("good", &good, "report = \"libtest\""),
         ("too-few", &good, "report = \"libtest\"\nmin_tests = 2"),
-        ("bad-exit", &sh(&format!("cat '{}'; exit 1", fake.beside("good").display())), "report = \"libtest\""),
+        (
+            "bad-exit",
+            &sh(&format!("cat '{}'; exit 1", fake.beside("good").display())),
+            "report = \"libtest\"",
+        ),
     ]);
     fake.home.write("gates/check.toml", &text);
     fake.forge(["--attempts", "1"]).expect("rejected", "attempts-exhausted", 1, 1);
@@ -213,7 +232,9 @@ fn exit_0_is_not_green_without_the_counts() {
 fn a_gate_that_hangs_is_ended_and_fails() {
     let fake = Fake::with_run(&[], "policy = \"collect-all\"").agent("fa", "", "touch work.txt");
     let deadline = "timeout = \"1s\"";
-    let child = "(setsid sh -c 'echo $$ >> \"$BESIDE/pids\"; exec sleep 9999' &); until test -s \"$BESIDE/pids\"; do sleep 0.02; done";
+    // The mark is made anew, so that each run of the gate waits for its own child.
+    let child = "rm -f \"$BESIDE/mark\"; (setsid sh -c 'echo $$ >> \"$BESIDE/pids\"; touch \"$BESIDE/mark\"; exec sleep 9999' &)
+        until test -f \"$BESIDE/mark\"; do sleep 0.02; done";
     fake.home.write(
         "gates/check.toml",
         &pack(&[
@@ -264,7 +285,11 @@ fn guarded() -> Fake {
 const ATTACKS: &[(&str, &str, &str)] = &[
     ("emptied", ": > tests/check.sh", "tests/check.sh"),
     ("rewritten", "echo true > tests/check.sh", "tests/check.sh"),
-    ("same size, old time", "printf 'true             \\n' > .t; touch -r tests/check.sh .t; mv .t tests/check.sh", "tests/check.sh"),
+    (
+        "same size, old time",
+        "printf 'true             \\n' > .t; touch -r tests/check.sh .t; mv .t tests/check.sh",
+        "tests/check.sh",
+    ),
     ("deleted", "rm tests/check.sh", "tests/check.sh"),
     ("folder deleted", "rm -r tests", "tests/check.sh"),
     ("a link in its place", "ln -sf /bin/true tests/check.sh", "tests/check.sh"),
@@ -273,7 +298,11 @@ const ATTACKS: &[(&str, &str, &str)] = &[
     ("a folder in its place", "rm tests/check.sh; mkdir tests/check.sh", "tests/check.sh"),
     ("a fifo in its place", "rm tests/check.sh; mkfifo tests/check.sh", "tests/check.sh"),
     ("unreadable", "chmod 000 tests/check.sh", "tests/check.sh"),
-    ("the pack", "sed -i 's/tests.check.sh/x/; s/\"sh\", \"-c\", .*/\"true\"]/' gates/check.toml", "gates/check.toml"),
+    (
+        "the pack",
+        "sed -i 's/tests.check.sh/x/; s/\"sh\", \"-c\", .*/\"true\"]/' gates/check.toml",
+        "gates/check.toml",
+    ),
     ("the pack deleted", "rm -r gates", "gates/check.toml"),
     ("the configuration", "echo '# mine' >> triphammer.toml", "triphammer.toml"),
     ("the configuration deleted", "rm triphammer.toml", "triphammer.toml"),
@@ -302,7 +331,9 @@ fn what_judges_the_work_is_put_back_and_the_attack_is_named() {
 
 #[test]
 fn a_second_attack_after_it_was_named_ends_the_run() {
-    for (what, attack) in [("test", ": > tests/check.sh"), ("pack", ": > gates/check.toml"), ("folder", "rm -rf tests")] {
+    for (what, attack) in
+        [("test", ": > tests/check.sh"), ("pack", ": > gates/check.toml"), ("folder", "rm -rf tests")]
+    {
         // Even when the work itself would be fine by then, it is not accepted from an agent that goes on like this.
         let fake = guarded().agent("fa", "", attack);
         let before = (fake.home.read("tests/check.sh"), fake.home.read("gates/check.toml"));
@@ -314,7 +345,8 @@ fn a_second_attack_after_it_was_named_ends_the_run() {
 /// An attack does not pass together with the work that it is to cover up.
 #[test]
 fn an_attack_with_work_is_not_accepted() {
-    let fake = guarded().agent("fa", "", "touch work.txt; test $TRIPHAMMER_ATTEMPT = 1 && : > tests/check.sh; true");
+    let fake =
+        guarded().agent("fa", "", "touch work.txt; test $TRIPHAMMER_ATTEMPT = 1 && : > tests/check.sh; true");
     fake.forge([""; 0]).expect("accepted", "gates-passed", 2, 0);
     assert!(!fake.run().report(1).ok);
 }
@@ -337,28 +369,57 @@ fn pins_that_were_altered_end_the_run() {
         ("one deleted", "rm runs/*/pinned/spec.md"),
         ("all deleted", "rm -r runs/*/pinned"),
     ] {
-        let fake = Fake::new(&[("works", "test -f work.txt")]).agent("fa", "", &format!("{attack}; touch work.txt"));
+        let fake =
+            Fake::new(&[("works", "test -f work.txt")]).agent("fa", "", &format!("{attack}; touch work.txt"));
         let ran = fake.forge([""; 0]);
         ran.expect("rejected", "tampered", 1, 1);
-        let named = fake.run().journal().iter().any(|l| matches!(&l.event, Event::PinsBroken { pins } if !pins.is_empty()));
+        let named = fake
+            .run()
+            .journal()
+            .iter()
+            .any(|l| matches!(&l.event, Event::PinsBroken { pins } if !pins.is_empty()));
         assert!(named, "{what}");
     }
 }
 
-/// A journal that was altered while the run went on is no record: the run does not end well on it.
+/// Ways to spoil the run's own record.
+const SPOILED: [(&str, &str); 5] = [
+    ("cut", ": > \"$(echo runs/*/journal.jsonl)\""),
+    ("appended to", "echo '{}' >> \"$(echo runs/*/journal.jsonl)\""),
+    ("edited", "sed -i 's/looked/cooked/' runs/*/journal.jsonl"),
+    ("deleted", "rm runs/*/journal.jsonl"),
+    ("a folder", "j=$(echo runs/*/journal.jsonl); rm $j; mkdir -p $j/x"),
+];
+
+/// A journal that was altered while the run went on is put back, and the run ends on it.
 #[test]
-fn a_journal_that_the_agent_alters_ends_the_run() {
-    for (what, attack) in [
-        ("cut", ": > \"$(echo runs/*/journal.jsonl)\""),
-        ("appended to", "echo '{}' >> \"$(echo runs/*/journal.jsonl)\""),
-        ("edited", "sed -i 's/looked/cooked/' runs/*/journal.jsonl"),
-        ("deleted", "rm runs/*/journal.jsonl"),
-        ("replaced", "cp runs/*/journal.jsonl j; mv j \"$(echo runs/*/journal.jsonl)\""),
-    ] {
-        let fake = Fake::new(&[("works", "test -f work.txt")]).agent("fa", "", &format!("{attack}; touch work.txt"));
-        let ran = fake.forge([""; 0]);
-        assert_ne!(ran.code, Some(0), "{what}: {}", ran.stdout);
-        assert!(!ran.stderr.is_empty(), "{what}");
+fn a_journal_that_the_agent_alters_is_put_back_and_ends_the_run() {
+    for (what, attack) in SPOILED {
+        let fake =
+            Fake::new(&[("works", "test -f work.txt")]).agent("fa", "", &format!("{attack}; touch work.txt"));
+        fake.forge([""; 0]).expect("rejected", "tampered", 1, 1);
+        let journal = fake.run().journal();
+        let named = journal
+            .iter()
+            .any(|l| matches!(&l.event, Event::PinsBroken { pins } if pins == &["journal.jsonl"]));
+        assert!(named, "{what}");
+        assert!(matches!(journal[0].event, Event::Started(_)), "{what}: nothing of it is lost");
+    }
+}
+
+/// Gates run the agent's code: what they alter is no better.
+#[test]
+fn what_gates_alter_ends_the_run_too() {
+    let pins = ("pins", "echo >> \"$(echo runs/*/pinned/spec.md)\"");
+    for (what, attack) in SPOILED.into_iter().chain([pins]) {
+        let fake = Fake::new(&[("works", "sh ./check.sh")]).agent(
+            "fa",
+            "",
+            &format!("cat > check.sh <<'CHECK'\n{attack}\nexit 0\nCHECK"),
+        );
+        fake.home.write("check.sh", "exit 1\n");
+        fake.forge([""; 0]).expect("rejected", "tampered", 1, 1);
+        assert!(fake.run().journal().iter().any(|l| matches!(l.event, Event::PinsBroken { .. })), "{what}");
     }
 }
 
@@ -377,7 +438,8 @@ fn weakened_tests_are_findings() {
         ("assertion removed", edit("assert_eq!(2 - 1, 1);", "let _ = 2 - 1;"), "integrity/tests-emptied"),
         ("ignored", "sed -i '6a #[ignore]' tests/sums.rs".to_owned(), "integrity/tests-ignored"),
     ] {
-        let fake = Fake::new(&[("works", "test -f work.txt")]).agent("fa", "", &format!("touch work.txt; {attack}"));
+        let fake =
+            Fake::new(&[("works", "test -f work.txt")]).agent("fa", "", &format!("touch work.txt; {attack}"));
         fake.home.write("tests/sums.rs", TESTS);
         let ran = fake.forge(["--attempts", "1"]);
         ran.expect("rejected", "attempts-exhausted", 1, 1);
@@ -387,7 +449,8 @@ fn weakened_tests_are_findings() {
         let _ = what;
     }
     // Where the spec allows it, it is a note.
-    let fake = Fake::new(&[("works", "test -f work.txt")]).agent("fa", "", "touch work.txt; rm tests/sums.rs");
+    let fake =
+        Fake::new(&[("works", "test -f work.txt")]).agent("fa", "", "touch work.txt; rm tests/sums.rs");
     fake.home.write("tests/sums.rs", TESTS);
     fake.spec("allow: [tests-removed]\n", "");
     fake.forge([""; 0]).expect("accepted", "gates-passed", 1, 0);

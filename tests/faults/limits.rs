@@ -52,7 +52,8 @@ fn a_spent_quota_parks_the_run_until_its_reset() {
 fn an_overload_is_retried_a_bounded_number_of_times() {
     for (kind, reason) in [("overloaded", "overloaded"), ("rate-limit", "rate-limit")] {
         let fault = receipt(&format!(r#"{{"fault": {{"kind": "{kind}"}}}}"#));
-        let fake = Fake::with_run(&[("works", "false")], "retries = 3").agent("fa", "", &format!("{fault}exit 1"));
+        let fake =
+            Fake::with_run(&[("works", "false")], "retries = 3").agent("fa", "", &format!("{fault}exit 1"));
         fake.forge([""; 0]).expect("suspended", reason, 0, 5);
         assert_eq!(fake.lines("fa"), ["1"; 4], "{kind}: one launch and three retries of the same attempt");
     }
@@ -79,10 +80,19 @@ fn caps_end_a_run_that_moves_but_does_not_arrive() {
     for (what, args, usage, launches) in [
         ("money", ["--max-cost", "1.00"], r#"{"cost_usd": 0.5}"#, 2),
         ("money to the cent", ["--max-cost", "0.30"], r#"{"cost_usd": 0.1}"#, 3),
-        ("tokens", ["--max-tokens", "1000"], r#"{"tokens": {"input": 100, "cached": 200, "output": 100}}"#, 3),
+        (
+            "tokens",
+            ["--max-tokens", "1000"],
+            r#"{"tokens": {"input": 100, "cached": 200, "output": 100}}"#,
+            3,
+        ),
         ("one large bill", ["--max-cost", "1"], r#"{"cost_usd": 900}"#, 1),
     ] {
-        let fake = Fake::new(&[("works", "false")]).agent("fa", "", &format!("echo x >> work.txt\n{}", receipt(usage)));
+        let fake = Fake::new(&[("works", "false")]).agent(
+            "fa",
+            "",
+            &format!("echo x >> work.txt\n{}", receipt(usage)),
+        );
         let ran = fake.forge(args.iter().copied().chain(["--attempts", "20"]));
         assert_eq!(fake.launches("fa"), launches, "{what}: {}", ran.stdout);
         ran.expect("rejected", "budget-exhausted", launches as u64, 4);
@@ -99,8 +109,11 @@ fn caps_hold_wherever_they_are_set() {
         ("spec, money", "", "max_cost: 1.00\n"),
         ("spec, tokens", "", "max_tokens: 1000\n"),
     ] {
-        let fake =
-            Fake::with_run(&[("works", "false")], keys).agent("fa", "", &format!("echo x >> work.txt\n{usage}"));
+        let fake = Fake::with_run(&[("works", "false")], keys).agent(
+            "fa",
+            "",
+            &format!("echo x >> work.txt\n{usage}"),
+        );
         fake.spec(front, "");
         let ran = fake.forge([""; 0]);
         assert_eq!(fake.launches("fa"), 2, "{what}");
@@ -127,7 +140,11 @@ fn an_unknown_cost_under_a_cap_parks_the_run() {
         let ran = fake.forge(args);
         assert_eq!(fake.launches("fa"), 1, "{what}: {}", ran.stdout);
         let done = ran.done();
-        assert_eq!((done["outcome"].as_str(), done["reason"].as_str()), (Some("suspended"), Some(reason)), "{what}");
+        assert_eq!(
+            (done["outcome"].as_str(), done["reason"].as_str()),
+            (Some("suspended"), Some(reason)),
+            "{what}"
+        );
         assert_eq!(ran.code, Some(5), "{what}");
         // Going on is consent to what is unknown so far, and to no more.
         let again = fake.resume();
@@ -211,7 +228,8 @@ fn flood() -> String {
 
 #[test]
 fn a_flood_from_the_agent_is_bounded_in_memory_and_on_disk() {
-    let fake = Fake::new(&[("works", "test -f work.txt")]).agent("fa", "", &format!("{}\ntouch work.txt", flood()));
+    let fake =
+        Fake::new(&[("works", "test -f work.txt")]).agent("fa", "", &format!("{}\ntouch work.txt", flood()));
     let (ran, peak) = run_watched(&fake);
     ran.expect("accepted", "gates-passed", 1, 0);
     assert!((1..=MEMORY_KIB).contains(&peak), "{peak} KiB");

@@ -41,7 +41,8 @@ fn the_raw_wait_status_is_recorded_and_shown() {
             "silence",
         ),
     ] {
-        let fake = Fake::new(&[("works", "false")]).agent("fa", keys, &format!("echo x > work.txt\n{script}"));
+        let fake =
+            Fake::new(&[("works", "false")]).agent("fa", keys, &format!("echo x > work.txt\n{script}"));
         fake.forge(["--attempts", "1"]).expect("rejected", "attempts-exhausted", 1, 1);
         let run = fake.run();
         let ends = agent_ends(&run);
@@ -125,7 +126,11 @@ fn a_long_output_reaches_the_brief_by_its_end() {
 /// Gates that were held back are named, so that the next attempt does not take them for passed.
 #[test]
 fn the_brief_names_what_has_not_been_judged_yet() {
-    let fake = Fake::new(&[]).agent("fa", "", "echo x >> work.txt; test $TRIPHAMMER_ATTEMPT = 2 && touch built; true");
+    let fake = Fake::new(&[]).agent(
+        "fa",
+        "",
+        "echo x >> work.txt; test $TRIPHAMMER_ATTEMPT = 2 && touch built; true",
+    );
     fake.home.write(
         "gates/two.toml",
         "[[gate]]\nname = \"compiles\"\nkind = \"build\"\nrun = [\"sh\", \"-c\", \"test -f built\"]\n\

@@ -239,7 +239,9 @@ mod tests {
             let runs = Runs::new(dir.path().join("runs"));
             std::thread::scope(|scope| {
                 let all: Vec<_> = (0..8).map(|_| scope.spawn(|| runs.prepare())).collect();
-                all.into_iter().for_each(|one| one.join().unwrap().unwrap());
+                for one in all {
+                    one.join().unwrap().unwrap();
+                }
             });
             assert!(
                 dir.path().join("runs/.gitignore").is_file() && dir.path().join("runs/.ignore").is_file()
