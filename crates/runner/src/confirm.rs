@@ -1,5 +1,6 @@
 //! The last proof: the gates pass once more on a fresh checkout of the accepted tree, without leftovers.
 
+use std::path::Path;
 use std::time::Instant;
 
 use triphammer_gate::{Gate, WorkFiles};
@@ -25,6 +26,7 @@ impl Run<'_> {
         self.watcher.notice(&Notice::Remark("every gate passed; confirming on a fresh checkout of the tree"));
         let parent = self.state.join("confirm");
         std::fs::create_dir_all(&parent).doing("making the folder for fresh checkouts")?;
+        remove_left_over(&parent, &format!("{}-", self.dir.id()));
         let fresh = tempfile::Builder::new()
             .prefix(&format!("{}-", self.dir.id()))
             .tempdir_in(&parent)
@@ -90,5 +92,15 @@ fn verdict(begun: Instant, judgement: Judgement) -> GateVerdict {
         duration_ms,
         counts: None,
         flaky: false,
+    }
+}
+
+/// A process that was killed here could not take its checkout away.
+fn remove_left_over(parent: &Path, prefix: &str) {
+    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
+            // What cannot be removed is in nobody's way: each checkout has a name of its own.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
     }
 }
