@@ -34,8 +34,10 @@ fn home() -> (TestHome, String) {
     (home, agent)
 }
 
-fn start(home: &TestHome, agent: &str) -> Live {
-    Live::start(home.command(["run", "--json", "specs/it.md", "--agent-cmd", agent, "--attempts", "12"]))
+fn start(home: &TestHome, agent: &str, more: &[&str]) -> Live {
+    let mut args = vec!["run", "--json", "specs/it.md", "--agent-cmd", agent, "--attempts", "12"];
+    args.extend(more);
+    Live::start(home.command(args))
 }
 
 /// What must hold of a run after every kill and at its end.
@@ -57,13 +59,13 @@ fn check(home: &TestHome, run: &RunFiles) {
     assert_eq!(listed.code, Some(0), "{}", listed.stderr);
 }
 
-fn moments(salt: u64) {
+fn moments(salt: u64, more: &[&str]) {
     let seed = seed();
     println!("TRIPHAMMER_TEST_SEED={seed}");
     let mut rng = fastrand::Rng::with_seed(seed ^ salt);
     let total = {
         let (home, agent) = home();
-        let mut live = start(&home, &agent);
+        let mut live = start(&home, &agent, more);
         let mut lines = 0;
         while live.line().is_some() {
             lines += 1;
@@ -76,7 +78,7 @@ fn moments(salt: u64) {
     let mut interrupted = 0;
     for moment in 0..MOMENTS {
         let (home, agent) = home();
-        let mut live = start(&home, &agent);
+        let mut live = start(&home, &agent, more);
         let after = rng.usize(0..=total);
         let pause = Duration::from_micros(rng.u64(0..70_000));
         for _ in 0..after {
@@ -91,7 +93,7 @@ fn moments(salt: u64) {
         wait_for_silence(&home);
         let Some(run) = begun(&home) else {
             // Killed before the run's first line: nothing to resume, and nothing in the way of the next.
-            let mut live = start(&home, &agent);
+            let mut live = start(&home, &agent, more);
             live.until("launch");
             let (code, _) = live.end();
             assert_eq!(code, Some(0), "{what}");
@@ -152,33 +154,37 @@ fn finish(home: &TestHome, run: &RunFiles, what: &str) {
     assert_eq!(summary["accepted_attempt"], begun, "{what}");
     let judged = journal.iter().filter(|l| matches!(l.event, Event::Judged { .. })).count();
     assert!(judged >= 1 && judged <= begun, "{what}: {judged} of {begun} judged");
-    let work = home.read("work.txt");
+    let workspace = std::path::Path::new(summary["workspace"].as_str().unwrap());
+    let work = std::fs::read_to_string(workspace.join("work.txt")).unwrap();
     assert!(work.lines().count() >= 3, "{what}: {work}");
     check(home, run);
     wait_for_silence(home);
+    let checkouts = std::fs::read_dir(home.state().join("triphammer/confirm")).map_or(0, Iterator::count);
+    assert_eq!(checkouts, 0, "{what}: a fresh checkout was left behind");
 }
 
 #[test]
 fn ten_moments() {
-    moments(1);
+    moments(1, &[]);
 }
 
 #[test]
 fn ten_more_moments() {
-    moments(2);
+    moments(2, &[]);
 }
 
 #[test]
 fn ten_moments_again() {
-    moments(3);
+    moments(3, &[]);
 }
 
 #[test]
 fn ten_moments_yet_again() {
-    moments(4);
+    moments(4, &[]);
 }
 
 #[test]
-fn the_last_ten_moments() {
-    moments(5);
+fn ten_moments_apart() {
+    // Apart, where acceptance is confirmed on a fresh checkout as well.
+    moments(5, &["--isolate", "copy"]);
 }
