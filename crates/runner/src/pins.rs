@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use triphammer_model::Digest;
+use triphammer_model::{Digest, Redactor};
 use triphammer_store::{FileError, RunDir};
 
 /// Pinned inputs by their path below `pinned/`.
@@ -42,6 +42,27 @@ impl Pins {
                 Some((path.strip_prefix(folder)?.strip_prefix('/')?.to_owned(), bytes.clone()))
             })
             .collect()
+    }
+
+    /// The first of the texts that the run is judged by in which a secret's value stands, with the secret's name.
+    /// Secrets are never written down, so a copy of it would say something else.
+    pub(crate) fn holding_a_secret(&self, redactor: &Redactor) -> Option<(&str, String)> {
+        const TEXTS: [&str; 4] = ["spec.md", "policy.toml", "gates/", "scripts/"];
+        const MARK: &str = "[redacted:";
+        let of_the_run =
+            |path: &str| TEXTS.iter().any(|t| path == *t || t.ends_with('/') && path.starts_with(t));
+        self.texts.iter().filter(|(path, _)| of_the_run(path)).find_map(|(path, bytes)| {
+            let redacted = redactor.bytes(bytes);
+            if redacted == *bytes {
+                return None;
+            }
+            let (before, after) = (String::from_utf8_lossy(bytes), String::from_utf8_lossy(&redacted));
+            let same = before.bytes().zip(after.bytes()).take_while(|(a, b)| a == b).count();
+            // A value may begin as its mark does.
+            let from = same.saturating_sub(MARK.len());
+            let rest = after.get(from..).and_then(|rest| rest.split_once(MARK)).map_or("", |(_, rest)| rest);
+            Some((path.as_str(), rest.split(']').next().unwrap_or_default().to_owned()))
+        })
     }
 
     /// Writes them out and takes in what was written (a secret in them is redacted on disk).

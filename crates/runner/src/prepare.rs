@@ -149,6 +149,12 @@ pub fn prepare(request: Request, cancel: Cancel, watcher: &dyn Watcher) -> Resul
     pins.add_json("tools.json", &tools);
     let extra = extra_protected(&home, origin.as_ref(), texts.keys());
     pins.add_json("protected.json", &extra);
+    if let Some((path, name)) = pins.holding_a_secret(&redactor) {
+        return Err(StartError::Config(format!(
+            "the value of the secret variable `{name}` stands in what the run is pinned to ({path}), and secrets are \
+             never written down: pass the variable by name, or unset it for this run"
+        )));
+    }
     let digests = pins.write(&dir).map_err(StartError::infrastructure)?;
     let protected = Protected::take(&start, &spec.protect, &extra).map_err(StartError::config)?;
 
