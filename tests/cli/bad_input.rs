@@ -271,6 +271,26 @@ fn a_gate_command_that_does_not_exist() {
 }
 
 #[test]
+fn a_secret_in_what_a_run_is_judged_by() {
+    // Written down without it, a gate would be another one when the run is resumed.
+    let home = wants_done();
+    let refuses = |secret: &str, args: &[&str], words: &[&str]| {
+        let mut command = home.command(["run", "specs/it.md", "--agent-cmd", "touch done.txt"]);
+        let ran = Ran::of(command.args(args).env("API_TOKEN", secret).output().unwrap());
+        refused(&ran, 2, 1, words);
+        assert!(!ran.stderr.contains(secret), "{}", ran.stderr);
+        nothing_left(&home);
+    };
+    refuses("done.txt", &[], &["`API_TOKEN`", "gates/check.toml", "by name"]);
+    home.write("specs/it.md", &SPEC.replace("gates pass", "gates pass with hunter2-hunter2"));
+    refuses("hunter2-hunter2", &[], &["`API_TOKEN`", "spec.md"]);
+    // One that stands nowhere is none of the run's business.
+    home.write("specs/it.md", SPEC);
+    let mut command = home.command(["run", "specs/it.md", "--agent-cmd", "touch done.txt"]);
+    assert_eq!(command.env("API_TOKEN", "hunter2-hunter2").output().unwrap().status.code(), Some(0));
+}
+
+#[test]
 fn a_judge_that_there_is_not() {
     let home = wants_done();
     refuses(&home, &["specs/it.md", "--agent-cmd", "true", "--judge", "required"], 2, &["judge"]);
