@@ -2,10 +2,11 @@
 
 use std::io::Write;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 use triphammer_gate::GateProgress;
-use triphammer_model::{JournalLine, Outcome};
+use triphammer_model::{Event, JournalLine, Outcome};
 use triphammer_render as render;
 use triphammer_runner::{Notice, Watcher};
 
@@ -16,13 +17,15 @@ use crate::say;
 pub(crate) struct Terminal {
     json: bool,
     live: Option<Live>,
+    /// The preflight is over.
+    begun: AtomicBool,
     state: Mutex<render::Story>,
 }
 
 impl Terminal {
     pub(crate) fn new(json: bool) -> Self {
         let live = if json { None } else { Live::on_terminal() };
-        Self { json, live, state: Mutex::new(render::Story::default()) }
+        Self { json, live, begun: AtomicBool::new(false), state: Mutex::new(render::Story::default()) }
     }
 
     fn plain(&self, notice: &Notice<'_>) {
@@ -30,9 +33,19 @@ impl Terminal {
         let lines: Vec<String> = match notice {
             Notice::Launched { run, dir } => vec![format!("run {run}"), format!("  in {}", dir.display())],
             Notice::Planned(plan) => vec![render::plan_line(plan)],
-            Notice::Recorded(line) => story.tell(line),
+            Notice::Recorded(line) => {
+                if matches!(line.event, Event::Preflighted(_) | Event::Resumed { .. }) {
+                    self.begun.store(true, Ordering::Relaxed);
+                }
+                story.tell(line)
+            }
             Notice::Gate(GateProgress::Started { .. }) | Notice::Working { .. } => Vec::new(),
-            Notice::Gate(GateProgress::Finished { verdict }) => vec![render::verdict_line(verdict)],
+            Notice::Gate(GateProgress::Finished { verdict }) => {
+                let line = render::verdict_line(verdict);
+                // Before any work red is what is hoped for, not a failure.
+                let begun = self.begun.load(Ordering::Relaxed);
+                vec![if begun { line } else { line.replacen("  FAIL ", "  red  ", 1) }]
+            }
             Notice::Remark(text) => vec![format!("  note: {text}")],
             Notice::Done { outcome, summary } => vec![
                 render::done_line(outcome, summary.attempts),

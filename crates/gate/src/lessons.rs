@@ -42,10 +42,14 @@ pub fn lessons<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Vec<Lesson>
     list
 }
 
+/// Rules that say only that a gate failed, not in what.
+const SAY_NOTHING: &[&str] =
+    &["gate/exit-nonzero", "gate/killed", "gate/timeout", "forge/nothing-moved", "forge/no-gates"];
+
 /// A tool's report names its rules, and the tool may be the agent's: a name that could be a sentence is none.
 fn is_rule(rule: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-./:@".contains(&b);
-    !rule.is_empty() && rule.len() <= 80 && rule.bytes().all(plain)
+    !SAY_NOTHING.contains(&rule) && !rule.is_empty() && rule.len() <= 80 && rule.bytes().all(plain)
 }
 
 #[cfg(test)]

@@ -52,9 +52,13 @@ pub(crate) const fn meaning(outcome: &Outcome) -> &'static str {
             SuspendReason::Authentication => "the agent's login is missing or expired",
             SuspendReason::Overloaded => "the agent's service is overloaded",
             SuspendReason::GateError => "gates could not do their job twice in a row",
-            SuspendReason::CostUnknown => "there is a cap on money and the agent does not say what it spent",
+            SuspendReason::CostUnknown => {
+                "there is a cap on money and the agent does not say what it spent; let it write a receipt, or set \
+                 unknown_cost = \"ignore\" under [run]"
+            }
             SuspendReason::TokensUnknown => {
-                "there is a cap on tokens and the agent does not say what it used"
+                "there is a cap on tokens and the agent does not say what it used; let it write a receipt, or set \
+                 unknown_cost = \"ignore\" under [run]"
             }
             SuspendReason::DiskFull => "the disk is full",
             SuspendReason::NeedsReview => "the gates passed only when run again; a person must decide",
