@@ -303,3 +303,16 @@ fn an_expired_login_hands_over_without_a_charge() {
     spec(&home2, "agent: locked-out\n", "");
     home2.forge(["specs/it.md"]).expect("suspended", "authentication", 0, 5);
 }
+
+#[test]
+fn a_spent_quota_hands_over_the_work_that_was_done() {
+    let home = TestHome::with_gates(&[("done", "test -f done.txt")]);
+    home.write(
+        "triphammer.toml",
+        "[agents.half]\nkind = \"command\"\n\
+         argv = [\"sh\", \"-c\", '''echo > half.txt; echo '{\"fault\": {\"kind\": \"quota\"}}' > \"$TRIPHAMMER_RECEIPT\"''']\n\
+         [agents.able]\nkind = \"command\"\nargv = [\"sh\", \"-c\", \"test -f half.txt && touch done.txt\"]\n",
+    );
+    spec(&home, "agent: [half, able]\n", "");
+    home.forge(["specs/it.md"]).expect("accepted", "gates-passed", 1, 0);
+}

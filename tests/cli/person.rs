@@ -194,6 +194,18 @@ fn undo_refuses_over_later_edits_unless_forced_and_keeps_them() {
 }
 
 #[test]
+fn a_parked_run_can_be_undone_and_goes_on_from_there() {
+    let home = TestHome::with_gates(&[("done", "test -f done.txt")]);
+    let agent = "echo x >> work.txt; [ -e ../paid ] && touch done.txt || echo '{\"fault\": {\"kind\": \"quota\"}}' > \"$TRIPHAMMER_RECEIPT\"";
+    strike(&home, agent, &[]).expect("suspended", "quota", 0, 5);
+    ok(&home.run(["undo", "latest"]));
+    assert!(!home.path().join("work.txt").exists());
+    std::fs::write(home.beside("paid"), "").unwrap();
+    resume(&home, "latest").expect("accepted", "gates-passed", 1, 0);
+    assert_eq!(home.read("work.txt"), "x\n");
+}
+
+#[test]
 fn undo_of_isolated_work_is_refused() {
     let (home, _) = accepted_apart();
     no(&home.run(["undo", "latest"]), 1, &["isolated"]);
