@@ -5,7 +5,7 @@ use std::path::Path;
 use triphammer_model::{Event, Outcome};
 use triphammer_testkit::RunFiles;
 
-use crate::fake::{Fake, agent_ends, end, start};
+use crate::fake::{Fake, agent_ends, end, start, touched};
 
 /// A script that writes a receipt.
 fn receipt(json: &str) -> String {
@@ -282,6 +282,31 @@ fn floods_without_a_line_end_are_bounded_by_the_cap_that_is_set() {
     assert!(words.len() <= 1 << 20, "{}", words.len());
 }
 
+/// The work itself as a flood: large and many files, text, zeros and holes.
+#[test]
+fn a_flood_of_files_is_bounded_in_memory_and_in_the_record() {
+    let fake = Fake::with_run(&[("works", "test -f work.txt")], "log_cap = 1000000").agent(
+        "fa",
+        "",
+        "yes 'a line of text that repeats itself' | head -c 300000000 > huge.txt
+         head -c 20000000 huge.txt > large.txt
+         head -c 300000000 /dev/zero > large.bin
+         truncate -s 300M hole.bin
+         mkdir many; for i in 1 2 3 4 5 6 7 8 9; do seq $i 700000 > many/$i; done
+         touch work.txt",
+    );
+    let (ran, peak) = run_watched(&fake);
+    ran.expect("accepted", "gates-passed", 1, 0);
+    assert!((1..=MEMORY_KIB).contains(&peak), "{peak} KiB");
+    let run = fake.run();
+    assert_eq!(touched(&run, 1).len(), 4 + 9 + 1);
+    let attempt = run.path().join("attempts/001");
+    assert!(disk(&attempt) < 3 << 20, "{}", disk(&attempt));
+    let patch = run.text("attempts/001/diff.patch");
+    assert!(patch.contains(" more bytes are left out here]"), "the cut is told");
+    assert!(patch.contains("b/large.txt differ"), "what is too large to be read is named");
+}
+
 const KEY: &str = "sk-test-0123456789abcdef\"q";
 const PLAIN: &str = "a plain but private value";
 
@@ -326,7 +351,7 @@ printf 'in pieces: '; k=$MY_API_KEY
 while test -n "$k"; do rest=${k#?}; printf '%s' "${k%"$rest"}"; k=$rest; sleep 0.02; done; echo
 head -c 262140 /dev/zero | tr '\0' x; echo "$MY_API_KEY"
 echo "$MY_API_KEY" > leak.txt; echo "$NOTE" >> leak.txt
-mkdir -p "dir-$(printf %s "$MY_API_KEY" | tr -d '"')"
+printf 'a\0%s\0%s' "$MY_API_KEY" "$NOTE" > leak.bin
 e=$(printf %s "$MY_API_KEY" | sed 's/"/\\"/g')
 printf '{"files": [{"path": "%s", "kind": "added"}], "commands": ["curl -H %s"], "fault": {"kind": "refused", "message": "bad key %s"}}' "$e" "$e" "$e" > "$TRIPHAMMER_RECEIPT"
 test $TRIPHAMMER_ATTEMPT = 2 && touch done.txt
@@ -348,6 +373,9 @@ echo "the key is $MY_API_KEY, the note is $NOTE""#,
         assert!(!ran.stdout.contains(needle) && !ran.stderr.contains(needle), "printed: {needle}");
     }
     let run = fake.run();
+    // Encoded bytes would be the secret all the same.
+    let patch = run.text("attempts/001/diff.patch");
+    assert!(patch.contains("leak.bin") && !patch.contains("GIT binary patch"), "{patch}");
     for file in ["attempts/001/stdout.log", "attempts/001/stderr.log", "attempts/001/gates/leaks.log"] {
         assert!(run.text(file).contains("[redacted:"), "{file}");
     }

@@ -143,9 +143,9 @@ impl Run<'_> {
         // Whatever lies there was left by a crash or planted; it is not written through.
         let _ = std::fs::remove_file(&raw);
         let file = std::fs::File::create_new(&raw).doing("writing the attempt's diff")?;
-        store.diff_patch_to(&from.tree, left, file).doing("writing the attempt's diff")?;
+        store.diff_text_to(&from.tree, left, file).doing("writing the attempt's diff")?;
         self.dir
-            .take_in(self.dir.attempt(attempt).join("diff.patch"), &raw)
+            .take_in(self.dir.attempt(attempt).join("diff.patch"), &raw, self.settings.log_cap)
             .doing("writing the attempt's diff")
     }
 

@@ -69,11 +69,12 @@ impl RunDir {
         }
     }
 
-    /// Takes a file in as an artifact, redacted, without holding it in memory.
+    /// Takes a file in as an artifact, redacted, without holding it in memory. What goes beyond `cap` bytes is left
+    /// out, and a last line says how much that is.
     ///
     /// # Errors
     /// [`FileError`].
-    pub fn take_in(&self, relative: impl AsRef<Path>, from: &Path) -> Result<(), FileError> {
+    pub fn take_in(&self, relative: impl AsRef<Path>, from: &Path, cap: u64) -> Result<(), FileError> {
         let to = self.path.join(relative);
         let copy = || -> std::io::Result<()> {
             let mut input = crate::file::open_regular(from)?;
@@ -82,16 +83,27 @@ impl RunDir {
             let mut stream = self.redactor.stream();
             let mut chunk = vec![0; 1 << 16];
             let mut settled = Vec::new();
+            let (mut kept, mut whole) = (0, 0);
             loop {
                 let n = input.read(&mut chunk)?;
                 if n == 0 {
                     stream.finish(&mut settled);
-                    return output.write_all(&settled);
+                } else {
+                    stream.push(&chunk[..n], &mut settled);
                 }
-                stream.push(&chunk[..n], &mut settled);
-                output.write_all(&settled)?;
+                whole += settled.len() as u64;
+                let room = usize::try_from(cap - kept).unwrap_or(usize::MAX).min(settled.len());
+                output.write_all(&settled[..room])?;
+                kept += room as u64;
                 settled.clear();
+                if n == 0 {
+                    break;
+                }
             }
+            if whole > kept {
+                writeln!(output, "\n[triphammer: {} more bytes are left out here]", whole - kept)?;
+            }
+            Ok(())
         };
         copy().map_err(|e| FileError::new("writing", &to, e))
     }

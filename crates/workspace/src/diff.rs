@@ -14,6 +14,12 @@ use crate::store_objects::{Store, StoreError};
 /// How long git may think about a difference.
 const PATIENCE: Duration = Duration::from_mins(10);
 
+/// The largest file whose lines are compared in a text to be read.
+pub const READABLE: u64 = 8 << 20;
+
+/// What a difference is asked for with; nothing of the trees' own making is run.
+const DIFF: [&str; 4] = ["diff", "--no-color", "--no-ext-diff", "--no-textconv"];
+
 /// Two trees could not be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum DiffError {
@@ -81,13 +87,16 @@ impl Store {
         self.run(self.patch_command(), a, b)
     }
 
-    /// Writes the difference from tree `a` to tree `b` into `out` without holding it in memory.
+    /// Writes the difference from tree `a` to tree `b` into `out`, to be read, without holding it in memory. Binary
+    /// files, and those beyond [`READABLE`], are only named: encoded bytes tell a reader nothing, could hide from
+    /// whoever looks for a secret in the text, and may be any number.
     ///
     /// # Errors
     /// [`DiffError`].
-    pub fn diff_patch_to(&self, a: &TreeId, b: &TreeId, out: File) -> Result<(), DiffError> {
+    pub fn diff_text_to(&self, a: &TreeId, b: &TreeId, out: File) -> Result<(), DiffError> {
         let (x, y) = (self.tree_id(a)?, self.tree_id(b)?);
-        let mut command = self.patch_command();
+        let mut command = self.git();
+        command.arg("-c").arg(format!("core.bigFileThreshold={READABLE}")).args(DIFF).arg("-M");
         command.arg(x.to_string()).arg(y.to_string()).arg("--");
         let output = command.stdout(Stdio::from(out)).output().map_err(DiffError::Git)?;
         if output.status.success() {
@@ -98,7 +107,7 @@ impl Store {
 
     fn patch_command(&self) -> Command {
         let mut command = self.git();
-        command.args(["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--binary", "-M"]);
+        command.args(DIFF).args(["--binary", "-M"]);
         command
     }
 

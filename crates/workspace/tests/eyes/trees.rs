@@ -111,7 +111,7 @@ fn differences_are_told() {
     let patch = String::from_utf8(store.diff_patch(&a.tree, &b.tree).unwrap()).unwrap();
     assert!(patch.contains("-two\n+2\n") && patch.contains("rename to moved"), "{patch}");
     let file = bench.dir.path().join("diff.patch");
-    store.diff_patch_to(&a.tree, &b.tree, std::fs::File::create(&file).unwrap()).unwrap();
+    store.diff_text_to(&a.tree, &b.tree, std::fs::File::create(&file).unwrap()).unwrap();
     assert_eq!(std::fs::read_to_string(file).unwrap(), patch);
     assert!(store.diff(&a.tree, &a.tree).unwrap().is_empty());
     let missing = TreeId::new("0123456789012345678901234567890123456789");
