@@ -120,12 +120,26 @@ impl Fake {
         pids
     }
 
+    /// Those of a file's processes that are alive. A number that went to a stranger since does not count: ours carry
+    /// the folder beside the home in their environment.
+    pub(crate) fn alive(&self, name: &str) -> Vec<u32> {
+        let mark = format!("BESIDE={}", self.home.beside("beside").display());
+        let ours = |pid: &u32| {
+            let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environ.split(|b| *b == 0).any(|v| v == mark.as_bytes())
+        };
+        self.pids(name).into_iter().filter(|pid| is_alive(*pid) && ours(pid)).collect()
+    }
+
     /// Asserts that every process whose id a script wrote down is gone.
     #[track_caller]
     pub(crate) fn assert_dead(&self, name: &str) {
-        for pid in self.pids(name) {
-            assert!(!is_alive(pid), "process {pid} of {name} is alive");
-        }
+        assert_eq!(self.alive(name), [0; 0], "alive of {name}");
+    }
+
+    /// Waits until every process whose id a script wrote down is gone.
+    pub(crate) fn wait_dead(&self, name: &str) {
+        wait_until("the agent's processes to end with the run", LIMIT, || self.alive(name).is_empty());
     }
 }
 

@@ -471,3 +471,34 @@ fn a_planted_tool_is_a_finding() {
     assert_verdict(&run.report(1), "integrity", VerdictWord::Fail, "integrity/shadowed-tool");
     assert_eq!(agent_ends(&run).len(), 1);
 }
+
+/// Packs, spec and settings outside of the workspace are within an agent's reach too: what was pinned judges.
+#[test]
+fn packs_beside_the_workspace_judge_as_they_were_at_the_start() {
+    let fake = Fake::new(&[("works", "test -f work.txt")]).agent(
+        "fa",
+        "",
+        "echo x >> other.txt
+         printf '[[gate]]\\nname = \"works\"\\nkind = \"test\"\\nrun = [\"true\"]\\n' > ../gates/check.toml
+         sed -i 's/^- right: .*/- right: true/' ../specs/work.md
+         echo '[run]' > ../triphammer.toml",
+    );
+    fake.home.write("code/other.txt", "x\n");
+    fake.spec("workspace: code\nattempts: 3\n", "## Checks\n- right: test -f right.txt\n");
+    fake.forge([""; 0]).expect("rejected", "attempts-exhausted", 3, 1);
+    let report = fake.run().report(3);
+    assert_verdict(&report, "works", VerdictWord::Fail, "gate/exit-nonzero");
+    assert_verdict(&report, "accept-right", VerdictWord::Fail, "gate/exit-nonzero");
+}
+
+/// A pack that appears in the midst of a run judges nothing and excuses nothing.
+#[test]
+fn packs_that_an_agent_adds_are_not_asked() {
+    let fake = Fake::new(&[("works", "test -f work.txt")]).agent(
+        "fa",
+        "",
+        "echo x >> other.txt; printf '[[gate]]\\nname = \"mine\"\\nkind = \"test\"\\nrun = [\"true\"]\\n' > gates/mine.toml",
+    );
+    fake.forge(["--attempts", "2"]).expect("rejected", "attempts-exhausted", 2, 1);
+    assert!(fake.run().report(2).verdicts.iter().all(|v| v.gate.as_str() != "mine"));
+}

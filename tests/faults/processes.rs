@@ -3,9 +3,8 @@
 use rustix::process::Signal;
 use triphammer_model::process::WaitStatus;
 use triphammer_model::{Event, FaultKind};
-use triphammer_testkit::{is_alive, wait_until};
 
-use crate::fake::{Fake, GIT, LIMIT, agent_ends, end, git, signal, start, touched};
+use crate::fake::{Fake, GIT, agent_ends, end, git, signal, start, touched};
 
 const WAIT_FOR_WORK: &[(&str, &str)] = &[("works", "test -f work.txt")];
 
@@ -230,9 +229,7 @@ fn an_agent_dies_with_a_killed_run() {
     fake.wait_for("ready");
     child.kill().unwrap();
     child.wait().unwrap();
-    wait_until("the agent's processes to end with the run", LIMIT, || {
-        fake.pids("pids").iter().all(|p| !is_alive(*p))
-    });
+    fake.wait_dead("pids");
     fake.resume().expect("accepted", "gates-passed", 2, 0);
     let run = fake.run();
     assert_eq!(touched(&run, 1), ["half.txt"], "the killed attempt was looked at");
@@ -262,4 +259,52 @@ fn resume_ends_what_a_killed_run_left_behind() {
     fake.resume().expect("accepted", "gates-passed", 2, 0);
     fake.assert_dead("pids");
     assert_eq!(touched(&fake.run(), 1), ["half.txt"]);
+}
+
+/// Ends what breeds on when a test fails half way.
+struct Stop(std::path::PathBuf);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        let _ = std::fs::write(&self.0, "");
+    }
+}
+
+/// A chain of processes in sessions of their own, each gone as soon as the next one lives, and one that begets another
+/// when it is told to end.
+const HYDRA: &str = r#"
+cat > "$BESIDE/chain.sh" <<'CHAIN'
+test -f "$BESIDE/stop" && exit
+echo $$ >> "$BESIDE/pids"
+setsid sh "$BESIDE/chain.sh" >/dev/null 2>&1 &
+CHAIN
+cat > "$BESIDE/heir.sh" <<'HEIR'
+echo $$ >> "$BESIDE/pids"; exec sleep 9999
+HEIR
+cat > "$BESIDE/trapped.sh" <<'TRAPPED'
+trap 'setsid sh "$BESIDE/heir.sh" & exit' TERM
+echo $$ >> "$BESIDE/pids"; touch "$BESIDE/trapped"
+while :; do sleep 0.1; done
+TRAPPED
+sh "$BESIDE/chain.sh"
+setsid sh "$BESIDE/trapped.sh" &
+while ! test -f "$BESIDE/trapped"; do sleep 0.05; done
+touch work.txt
+"#;
+
+/// Processes that beget others while they are being ended: in new sessions, one after another, and out of a handler.
+#[test]
+fn a_tree_that_grows_while_it_is_ended_is_dead_in_the_end() {
+    for (what, keys, tail) in
+        [("at its own end", "", ""), ("at its deadline", "timeout = \"1s\"", "sleep 9999")]
+    {
+        let fake = Fake::new(WAIT_FOR_WORK).agent("fa", keys, &format!("{HYDRA}\n{tail}"));
+        let _stop = Stop(fake.beside("stop"));
+        fake.forge([""; 0]).expect("accepted", "gates-passed", 1, 0);
+        let pids = fake.pids("pids");
+        assert!(pids.len() > 3, "{what}: {pids:?}");
+        fake.assert_dead("pids");
+        // Nothing was born after the last look at the list either.
+        assert_eq!(fake.pids("pids").len(), pids.len(), "{what}");
+    }
 }

@@ -3,9 +3,9 @@
 use std::fs;
 
 use triphammer_model::{Event, MicroUsd};
-use triphammer_testkit::{Ran, RunFiles, is_alive, wait_until};
+use triphammer_testkit::{Ran, RunFiles};
 
-use crate::fake::{Fake, LIMIT, end, signal, start, touched};
+use crate::fake::{Fake, end, signal, start, touched};
 
 /// An agent that moves each time, and at attempt 3 waits to be stopped.
 const STOP_AT_3: &str = r#"echo x >> work.txt
@@ -29,7 +29,7 @@ fn attempts_are_not_given_back_by_a_kill() {
     fake.wait_for("ready");
     child.kill().unwrap();
     child.wait().unwrap();
-    wait_until("the agent's end", LIMIT, || fake.pids("pids").iter().all(|p| !is_alive(*p)));
+    fake.wait_dead("pids");
     fake.resume().expect("rejected", "attempts-exhausted", 5, 1);
     assert_eq!(fake.lines("fa"), ["1", "2", "3", "4", "5"], "two were left");
 }
@@ -254,7 +254,7 @@ fn uncommitted_work_of_a_killed_attempt_can_be_restored() {
     fake.wait_for("ready");
     child.kill().unwrap();
     child.wait().unwrap();
-    wait_until("the agent's end", LIMIT, || fake.pids("pids").iter().all(|p| !is_alive(*p)));
+    fake.wait_dead("pids");
     fake.resume().expect("accepted", "gates-passed", 2, 0);
     assert_eq!(touched(&fake.run(), 1), ["gone.txt", "old.txt", "src/new.txt"]);
     for (attempt, old, new, gone) in [
