@@ -48,6 +48,9 @@ fn a_question_is_shown_to_the_person() {
     let shown = fake.home.run(["show", "latest", "3"]);
     assert_eq!(shown.code, Some(0), "{}", shown.stderr);
     assert!(shown.stdout.contains("Should I use tabs or spaces?"), "{}", shown.stdout);
+    // Whoever watches the run reads it at once.
+    let plain = fake.home.run(["run", "specs/work.md", "--agent", "fa"]);
+    assert_eq!(plain.stderr.matches("Should I use tabs or spaces?").count(), 3, "{}", plain.stderr);
 }
 
 /// A receipt that claims everything is still only a claim.

@@ -86,6 +86,12 @@ fn caps_end_a_run_that_moves_but_does_not_arrive() {
             r#"{"tokens": {"input": 100, "cached": 200, "output": 100}}"#,
             3,
         ),
+        (
+            "more tokens than can be counted",
+            ["--max-tokens", "1000"],
+            r#"{"tokens": {"input": 18446744073709551615, "output": 18446744073709551615}}"#,
+            1,
+        ),
         ("one large bill", ["--max-cost", "1"], r#"{"cost_usd": 900}"#, 1),
     ] {
         let fake = Fake::new(&[("works", "false")]).agent(

@@ -308,3 +308,21 @@ fn a_tree_that_grows_while_it_is_ended_is_dead_in_the_end() {
         assert_eq!(fake.pids("pids").len(), pids.len(), "{what}");
     }
 }
+
+/// A gate dies with a killed run as an agent does, and its attempt is judged again, not charged again.
+#[test]
+fn a_gate_dies_with_a_killed_run() {
+    let gate = "test -f work.txt || exit 1; test -f \"$BESIDE/ready\" && exit 0
+        setsid sh -c 'echo $$ >> \"$BESIDE/pids\"; exec sleep 9999' &
+        while ! test -s \"$BESIDE/pids\"; do sleep 0.05; done
+        echo $$ >> \"$BESIDE/pids\"; touch \"$BESIDE/ready\"; sleep 9999";
+    let fake = Fake::new(&[("works", gate)]).agent("fa", "", "touch work.txt");
+    let mut child = start(fake.forge_command(["--attempts", "1"]));
+    fake.wait_for("ready");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    fake.wait_dead("pids");
+    assert_eq!(fake.pids("pids").len(), 2);
+    fake.resume().expect("accepted", "gates-passed", 1, 0);
+    assert_eq!(fake.launches("fa"), 1);
+}

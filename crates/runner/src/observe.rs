@@ -12,6 +12,9 @@ use crate::error::{Doing, Trouble};
 use crate::notice::Notice;
 use crate::run::{Guarded, Run};
 
+/// Characters of an idle agent's last words that are told at once; its receipt holds more.
+const LAST_WORDS: usize = 300;
+
 /// The file of an attempt that keeps what it did to protected paths.
 pub(crate) const GUARDED: &str = "guarded.json";
 
@@ -26,8 +29,8 @@ impl Run<'_> {
         let after = self.look_since(&before)?;
         let observed = moved(&before, &after);
         let infrastructure = self.infrastructure_moved(&observed)?;
-        let files = self.claimed(attempt)?;
-        let claimed = self.stand(attempt, &before, &observed, &files);
+        let receipt = self.receipt(attempt)?;
+        let claimed = self.stand(attempt, &before, &observed, &receipt.files);
         let mut movement = Movement {
             schema: 1,
             observed,
@@ -54,6 +57,10 @@ impl Run<'_> {
         self.dir.write_json(dir.join("movement.json"), &movement).doing("writing the movement")?;
         if movement.touched.is_empty() {
             self.briefing.notes.push(format!("Attempt {attempt} changed nothing in the deliverable."));
+            if let Some(words) = &receipt.last_words {
+                // An agent that did nothing may have asked something.
+                self.watcher.notice(&Notice::Remark(&format!("the agent's last words: {}", end_of(words))));
+            }
         }
         let event = Event::Observed {
             attempt,
@@ -88,10 +95,10 @@ impl Run<'_> {
     }
 
     /// What the receipt claims; an attempt whose process died before it wrote one claims nothing.
-    fn claimed(&self, attempt: Attempt) -> Result<Vec<ClaimedFile>, Trouble> {
+    fn receipt(&self, attempt: Attempt) -> Result<Receipt, Trouble> {
         match self.dir.read_json::<Receipt>(self.dir.attempt(attempt).join("receipt.json")) {
-            Ok(receipt) => Ok(receipt.files),
-            Err(error) if error.source.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Ok(receipt) => Ok(receipt),
+            Err(error) if error.source.kind() == std::io::ErrorKind::NotFound => Ok(Receipt::default()),
             Err(error) => Err(Trouble::new("reading the receipt", &error)),
         }
     }
@@ -185,5 +192,17 @@ impl Run<'_> {
             .doing("finding the tree before the attempt")?;
         self.sight.infrastructure = fingerprint_file::read(&self.dir.live().join(INFRASTRUCTURE_FILE)).ok();
         self.eyes.remember(snapshot, &kept).doing("remembering the tree before the attempt")
+    }
+}
+
+/// The end of a text, in one line, with the number of characters that it leaves out.
+fn end_of(text: &str) -> String {
+    let line: Vec<&str> = text.split_whitespace().collect();
+    let line = line.join(" ");
+    match line.chars().count().checked_sub(LAST_WORDS) {
+        None | Some(0) => line,
+        Some(over) => {
+            format!("[{over} characters left out] {}", line.chars().skip(over).collect::<String>())
+        }
     }
 }
