@@ -177,8 +177,12 @@ impl Runs {
     /// The newest of runs in order: an id tells the second of its start, the journal the rest.
     fn latest(&self, ids: &[RunId]) -> Option<RunId> {
         let second = |id: &RunId| id.as_str().get(..SECOND).map(str::to_owned);
-        let last = ids.last()?;
-        let same: Vec<&RunId> = ids.iter().rev().take_while(|id| second(id) == second(last)).collect();
+        // A folder without a journal never was a run, whoever made it; a damaged journal still is one, and no
+        // older run may be taken for it.
+        let exists = |id: &&RunId| self.0.join(id.as_str()).join("journal.jsonl").symlink_metadata().is_ok();
+        let last = ids.iter().rev().find(exists)?;
+        let same: Vec<&RunId> =
+            ids.iter().rev().filter(exists).take_while(|id| second(id) == second(last)).collect();
         if let [only] = same[..] {
             return Some(only.clone());
         }
@@ -261,6 +265,7 @@ mod tests {
         run(&runs, "20261130-170602-b-0000", 3);
         run(&runs, "20261130-170602-a-ffff", 4);
         run(&runs, "20261130-170602-c-ffff", 2);
+        std::fs::create_dir(runs.path().join("20991231-000000-planted-ffff")).unwrap();
         let named = |wanted: &str| runs.resolve(wanted).map(|id| id.to_string());
         assert_eq!(named("latest").unwrap(), "20261130-170602-a-ffff");
         assert_eq!(named("20261130-170602-b").unwrap(), "20261130-170602-b-0000");

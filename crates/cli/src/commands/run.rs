@@ -141,18 +141,27 @@ fn spec(args: &RunArgs, home: &Home) -> Result<SpecParts, Failure> {
     Ok((spec, text, name, Some(given.display().to_string())))
 }
 
+/// A spec is read by people; what is larger is no spec.
+const LARGEST_SPEC: u64 = 16 << 20;
+
 /// Reads a spec's file: from the current folder, or from the home.
 pub(crate) fn read_spec(given: &Path, home: &Home) -> Result<(PathBuf, Vec<u8>), Failure> {
     let candidates = [home::absolute(given)?, home.path.join(given)];
     let file = candidates.iter().find(|f| f.is_file()).unwrap_or(&candidates[0]);
-    let text = std::fs::read(file).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => Failure::usage(format!(
-            "there is no spec `{}`; `triphammer spec new {}` writes a draft",
-            given.display(),
-            given.display()
-        )),
-        _ => Failure::usage(format!("reading spec `{}`: {e}", given.display())),
-    })?;
+    let refused =
+        |why: &dyn std::fmt::Display| Failure::usage(format!("reading spec `{}`: {why}", given.display()));
+    let text = match std::fs::canonicalize(file) {
+        // Never opened as it is: a FIFO would be waited for, a device has no end.
+        Ok(real) => triphammer_store::read_bounded(&real, LARGEST_SPEC).map_err(|e| refused(&e))?,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Failure::usage(format!(
+                "there is no spec `{}`; `triphammer spec new {}` writes a draft",
+                given.display(),
+                given.display()
+            )));
+        }
+        Err(e) => return Err(refused(&e)),
+    };
     Ok((file.clone(), text))
 }
 
