@@ -145,14 +145,11 @@ impl Run<'_> {
         let store = self.eyes.store();
         let from =
             store.kept(self.dir.id(), &before_name(attempt)).doing("finding the tree before the attempt")?;
-        let raw = self.dir.live().join("diff.patch");
-        self.dir.make(&self.dir.live()).doing("making a folder")?;
-        // Whatever lies there was left by a crash or planted; it is not written through.
-        let _ = std::fs::remove_file(&raw);
-        let file = std::fs::File::create_new(&raw).doing("writing the attempt's diff")?;
-        store.diff_text_to(&from.tree, left, file).doing("writing the attempt's diff")?;
-        self.dir
-            .take_in(self.dir.attempt(attempt).join("diff.patch"), &raw, self.settings.log_cap)
+        let to = self.dir.attempt(attempt).join("diff.patch");
+        let cap = self.settings.log_cap;
+        store
+            .diff_text(&from.tree, left, |text| self.dir.take_in(to, text, cap))
+            .doing("comparing the attempt's trees")?
             .doing("writing the attempt's diff")
     }
 

@@ -69,15 +69,20 @@ impl RunDir {
         }
     }
 
-    /// Takes a file in as an artifact, redacted, without holding it in memory. What goes beyond `cap` bytes is left
+    /// Takes a stream in as an artifact, redacted, without holding it in memory. What goes beyond `cap` bytes is left
     /// out, and a last line says how much that is.
     ///
     /// # Errors
     /// [`FileError`].
-    pub fn take_in(&self, relative: impl AsRef<Path>, from: &Path, cap: u64) -> Result<(), FileError> {
+    pub fn take_in(
+        &self,
+        relative: impl AsRef<Path>,
+        input: &mut dyn Read,
+        cap: u64,
+    ) -> Result<(), FileError> {
         let to = self.path.join(relative);
-        let copy = || -> std::io::Result<()> {
-            let mut input = crate::file::open_regular(from)?;
+        let mut copy = || -> std::io::Result<()> {
+            // Whatever lies there was left by a crash or planted; it is not written through.
             let _ = std::fs::remove_file(&to);
             let mut output = std::fs::OpenOptions::new().write(true).create_new(true).open(&to)?;
             let mut stream = self.redactor.stream();
@@ -171,5 +176,34 @@ impl RunDir {
     /// [`FileError`].
     pub fn write_summary(&self, summary: &RunSummary) -> Result<(), FileError> {
         self.write_json("run.json", summary)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stream is taken in up to its cap, redacted also across chunk borders, with the exact rest told.
+    #[test]
+    fn what_is_taken_in_is_redacted_and_capped() {
+        let folder = tempfile::tempdir().unwrap();
+        let redactor = Redactor::new([("KEY".to_owned(), b"sk-secret".to_vec())]);
+        let dir = RunDir::new(folder.path().to_owned(), RunId::new("r"), redactor);
+        let at_border = "x".repeat((1 << 16) - 4);
+        for (text, cap, want) in [
+            (String::new(), 9, String::new()),
+            ("whole".to_owned(), 5, "whole".to_owned()),
+            ("0123456789".to_owned(), 4, "0123\n[triphammer: 6 more bytes are left out here]\n".to_owned()),
+            (format!("{at_border}sk-secret!"), u64::MAX, format!("{at_border}[redacted:KEY]!")),
+        ] {
+            dir.take_in("taken", &mut text.as_bytes(), cap).unwrap();
+            assert!(dir.read("taken").unwrap() == want.as_bytes(), "{cap}");
+        }
+        // A planted link is replaced, not written through.
+        std::fs::write(folder.path().join("victim"), "keep").unwrap();
+        std::fs::remove_file(folder.path().join("taken")).unwrap();
+        std::os::unix::fs::symlink("victim", folder.path().join("taken")).unwrap();
+        dir.take_in("taken", &mut "new".as_bytes(), 9).unwrap();
+        assert_eq!(dir.read("victim").unwrap(), b"keep");
     }
 }

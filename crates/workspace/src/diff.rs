@@ -1,13 +1,12 @@
 //! Differences between two trees of the store, told by the `git` command.
 
-use std::fs::File;
-use std::io;
-use std::process::{Command, Stdio};
+use std::io::{self, Read};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use triphammer_model::{Change, TreeId, WorkPath};
 
-use crate::git::{complaint, output_within};
+use crate::git::{complaint, drain, output_within};
 use crate::root::work_path;
 use crate::store_objects::{Store, StoreError};
 
@@ -87,22 +86,39 @@ impl Store {
         self.run(self.patch_command(), a, b)
     }
 
-    /// Writes the difference from tree `a` to tree `b` into `out`, to be read, without holding it in memory. Binary
-    /// files, and those beyond [`READABLE`], are only named: encoded bytes tell a reader nothing, could hide from
-    /// whoever looks for a secret in the text, and may be any number.
+    /// Hands the difference from tree `a` to tree `b` to `take` as it comes, to be read by somebody. Binary files, and
+    /// those beyond [`READABLE`], are only named: encoded bytes tell a reader nothing, could hide from whoever looks
+    /// for a secret in the text, and may be any number.
     ///
     /// # Errors
     /// [`DiffError`].
-    pub fn diff_text_to(&self, a: &TreeId, b: &TreeId, out: File) -> Result<(), DiffError> {
+    pub fn diff_text<T>(
+        &self,
+        a: &TreeId,
+        b: &TreeId,
+        take: impl FnOnce(&mut dyn Read) -> T,
+    ) -> Result<T, DiffError> {
         let (x, y) = (self.tree_id(a)?, self.tree_id(b)?);
         let mut command = self.git();
         command.arg("-c").arg(format!("core.bigFileThreshold={READABLE}")).args(DIFF).arg("-M");
         command.arg(x.to_string()).arg(y.to_string()).arg("--");
-        let output = command.stdout(Stdio::from(out)).output().map_err(DiffError::Git)?;
-        if output.status.success() {
-            return Ok(());
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(DiffError::Git)?;
+        let stderr = drain(child.stderr.take());
+        let mut stdout: Box<dyn Read> = match child.stdout.take() {
+            Some(stdout) => Box::new(stdout),
+            None => Box::new(io::empty()),
+        };
+        let taken = take(&mut stdout);
+        // Whoever stopped reading has a reason of their own; git ends as it would have.
+        io::copy(&mut stdout, &mut io::sink()).map_err(DiffError::Git)?;
+        let status = child.wait().map_err(DiffError::Git)?;
+        if status.success() {
+            return Ok(taken);
         }
-        Err(DiffError::Failed { a: a.clone(), b: b.clone(), said: complaint(&output) })
+        let stderr = stderr.recv_timeout(PATIENCE).unwrap_or_else(|_| Ok(Vec::new())).unwrap_or_default();
+        let said = complaint(&Output { status, stdout: Vec::new(), stderr });
+        Err(DiffError::Failed { a: a.clone(), b: b.clone(), said })
     }
 
     fn patch_command(&self) -> Command {

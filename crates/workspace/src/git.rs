@@ -70,7 +70,8 @@ pub(crate) fn output_within(mut command: Command, patience: Duration) -> io::Res
     Ok(Output { status: child.wait()?, stdout, stderr })
 }
 
-fn drain(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<io::Result<Vec<u8>>> {
+/// Reads a stream to its end in a thread of its own.
+pub(crate) fn drain(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<io::Result<Vec<u8>>> {
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {
         let mut all = Vec::new();
