@@ -191,7 +191,7 @@ const FLOOD: u64 = 5_000_000_000;
 /// Bytes of a stream that are kept on disk.
 const CAP: u64 = 64 << 20;
 /// Highest resident memory, with room for a build without optimisation.
-const MEMORY_KIB: u64 = 64 << 10;
+const MEMORY_KIB: u64 = 40 << 10;
 
 /// Runs to the end and returns the highest resident memory that the kernel saw, in KiB.
 fn run_watched(fake: &Fake) -> (triphammer_testkit::Ran, u64) {
