@@ -368,3 +368,25 @@ fn an_agent_may_use_the_binary_itself() {
     let inner = std::fs::read_to_string(home.beside("inner.json")).unwrap();
     assert!(inner.contains(&home.only_run().id()), "{inner}");
 }
+
+/// A folder of the record that becomes a link would take what is written next somewhere else.
+#[test]
+fn a_record_that_is_turned_into_a_link_ends_the_run() {
+    for folder in ["attempts/001/gates", "attempts"] {
+        let home = wants_done();
+        let elsewhere = home.beside("elsewhere");
+        std::fs::create_dir(&elsewhere).unwrap();
+        let agent = format!(
+            "touch done.txt; cd runs/2*/; mkdir -p $(dirname {folder}); rm -rf {folder}; ln -s {} {folder}",
+            elsewhere.display()
+        );
+        let ran = home.forge(["--task", "x", "--agent-cmd", &agent]);
+        assert_eq!(ran.code, Some(1), "{folder}: {}{}", ran.stdout, ran.stderr);
+        assert_eq!(ran.done()["reason"], "tampered", "{folder}");
+        assert_eq!(
+            std::fs::read_dir(&elsewhere).unwrap().count(),
+            0,
+            "{folder}: something was written through it"
+        );
+    }
+}

@@ -177,6 +177,10 @@ impl Run<'_> {
             }
         };
         self.timings.agents += begun.elapsed();
+        let links = self.planted_links();
+        if !links.is_empty() {
+            return Ok(vec![Event::PinsBroken { pins: links }]);
+        }
         let performance = match performed {
             Ok(performance) => performance,
             Err(error) => {

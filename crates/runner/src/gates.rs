@@ -172,7 +172,21 @@ impl Run<'_> {
         if self.journal.stand_by().doing("putting the journal back")? {
             broken.push("journal.jsonl".to_owned());
         }
+        broken.extend(self.planted_links());
         Ok(broken)
+    }
+
+    /// Folders of the run's record that became links: what is written next would land somewhere else.
+    pub(crate) fn planted_links(&self) -> Vec<String> {
+        let attempt = format!("attempts/{}", self.machine.attempt().dir_name());
+        let mut folders: Vec<String> =
+            ["attempts", "pinned", "pinned/gates", "preflight", "setup", "live"].map(str::to_owned).to_vec();
+        folders.extend(["gates", "tries", "confirm"].map(|folder| format!("{attempt}/{folder}")));
+        folders.push(attempt);
+        folders.retain(|folder| {
+            std::fs::symlink_metadata(self.dir.path().join(folder)).is_ok_and(|m| m.is_symlink())
+        });
+        folders.iter().map(|folder| format!("{folder} (a link)")).collect()
     }
 
     /// Runs gates in a folder; their logs go below `dir`.
