@@ -313,6 +313,34 @@ fn a_flood_of_files_is_bounded_in_memory_and_in_the_record() {
     assert!(patch.contains("b/large.txt differ"), "what is too large to be read is named");
 }
 
+/// A receipt as a flood: each attempt writes one as large as is read, and the record stays small.
+#[test]
+fn a_flood_of_claims_is_bounded_in_the_record() {
+    let lists = r#"printf '{"files": ['; i=0
+        while test $i -lt 50000; do printf '{"path": "p/%s", "kind": "added"},' $i; i=$((i+1)); done
+        printf '{"path": "last", "kind": "added"}]}'"#;
+    let message = r#"printf '{"fault": {"kind": "crashed", "message": "'; head -c 7000000 /dev/zero | tr '\0' m; printf '"}}'"#;
+    for (what, writer) in [("claims", lists), ("message", message)] {
+        let fake = Fake::new(&[("works", "false")]).agent(
+            "fa",
+            "",
+            &format!("{{ {writer}; }} > \"$TRIPHAMMER_RECEIPT\""),
+        );
+        fake.forge([""; 0]).expect("rejected", "stalled", 3, 3);
+        let run = fake.run();
+        let size = std::fs::metadata(run.path().join("journal.jsonl")).unwrap().len();
+        assert!(size < 128 << 10, "{what}: a journal of {size} bytes");
+        let whole = disk(run.path());
+        assert!(whole < 24 << 20, "{what}: {whole} bytes in the record");
+        let receipt = run.receipt(1);
+        let told = match what {
+            "claims" => receipt.troubles.iter().any(|t| t.contains("40001 more")),
+            _ => receipt.fault.and_then(|f| f.message).is_some_and(|m| m.contains("6998000 more")),
+        };
+        assert!(told, "{what}: what was left out is told");
+    }
+}
+
 const KEY: &str = "sk-test-0123456789abcdef\"q";
 const PLAIN: &str = "a plain but private value";
 

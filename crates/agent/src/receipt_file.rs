@@ -14,6 +14,10 @@ use triphammer_model::{Change, Fault, FaultKind, MicroUsd, Receipt, Redactor, To
 pub(crate) const LARGEST: u64 = 8 * 1024 * 1024;
 /// Troubles that are kept one by one; the rest is counted.
 const TROUBLES: usize = 20;
+/// Entries of a list that are read; each file claimed is looked up in the world.
+const LISTED: usize = 10_000;
+/// Characters of a fault's message; it goes into the journal with every try.
+const MESSAGE: usize = 2_000;
 /// Bytes of the agent's text that a trouble quotes.
 const QUOTE: usize = 80;
 
@@ -90,10 +94,14 @@ fn each(
     match value {
         Value::Null => {}
         Value::Array(items) => {
-            for (i, item) in items.iter().enumerate() {
+            for (i, item) in items.iter().take(LISTED).enumerate() {
                 if let Err(why) = read(item) {
                     troubles.add(format!("`{name}[{i}]` was not read: {why}"));
                 }
+            }
+            if items.len() > LISTED {
+                let over = items.len() - LISTED;
+                troubles.add(format!("`{name}`: the first {LISTED} entries were read, {over} more were not"));
             }
         }
         other => troubles.add(format!("`{name}` was not read: {} where a list belongs", kind(other))),
@@ -177,7 +185,7 @@ fn fault(value: &Value, troubles: &mut Troubles) -> Result<Fault, String> {
             None
         }
     };
-    let message = optional("message").map(|m| stripped(&m));
+    let message = optional("message").map(|m| begin(&stripped(&m)));
     let reset = optional("reset_at");
     let reset_at = reset.and_then(|text| {
         let read = text.parse::<Timestamp>();
@@ -187,6 +195,16 @@ fn fault(value: &Value, troubles: &mut Troubles) -> Result<Fault, String> {
         read.ok()
     });
     Ok(Fault { kind, reset_at, message })
+}
+
+/// The beginning of a message, with the number of characters that it leaves out.
+fn begin(text: &str) -> String {
+    match text.char_indices().nth(MESSAGE) {
+        None => text.to_owned(),
+        Some((cut, _)) => {
+            format!("{} [{} more characters are left out]", &text[..cut], text[cut..].chars().count())
+        }
+    }
 }
 
 /// The fault with this name, as receipts and scripts write it.
@@ -314,6 +332,20 @@ mod tests {
         assert!(receipt.troubles[TROUBLES].starts_with("80 more"));
         let receipt = parse(&format!(r#"{{"\u001b]0;x\u0007{}": 1}}"#, "k".repeat(5000)));
         assert!(receipt.troubles[0].len() < 200 && !receipt.troubles[0].contains('\x1b'));
+    }
+
+    #[test]
+    fn long_lists_and_messages_are_cut_with_their_numbers() {
+        let receipt = parse(&format!(r#"{{"commands": [{}"last"]}}"#, r#""c","#.repeat(LISTED + 4)));
+        assert_eq!(receipt.commands.len(), LISTED);
+        assert_eq!(
+            receipt.troubles,
+            [format!("`commands`: the first {LISTED} entries were read, 5 more were not")]
+        );
+        let message = "ü".repeat(MESSAGE + 7);
+        let receipt = parse(&format!(r#"{{"fault": {{"kind": "quota", "message": "{message}"}}}}"#));
+        let kept = receipt.fault.unwrap().message.unwrap();
+        assert_eq!(kept, format!("{} [7 more characters are left out]", "ü".repeat(MESSAGE)));
     }
 
     #[test]
