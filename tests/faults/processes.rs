@@ -326,3 +326,20 @@ fn a_gate_dies_with_a_killed_run() {
     fake.resume().expect("accepted", "gates-passed", 1, 0);
     assert_eq!(fake.launches("fa"), 1);
 }
+
+/// An agent that kills or stops the process that guards it gains nothing: its tree is ended, its work is judged.
+#[test]
+fn an_agent_that_attacks_its_guard_gains_nothing() {
+    for (what, attack) in
+        [("killed", "kill -9 $PPID; sleep 9999"), ("stopped", "kill -STOP $PPID; sleep 1; exit 3")]
+    {
+        let fake = Fake::new(WAIT_FOR_WORK).agent("fa", "", &format!("{CHILDREN}\ntouch work.txt\n{attack}"));
+        fake.forge([""; 0]).expect("accepted", "gates-passed", 1, 0);
+        fake.assert_dead("pids");
+        let (_, facts) = agent_ends(&fake.run()).remove(0);
+        // What was not seen is not made up.
+        let seen = matches!(facts.wait, WaitStatus::Unknown | WaitStatus::Exited { code: 3 });
+        assert!(seen, "{what}: {:?}", facts.wait);
+        assert_eq!(facts.wait == WaitStatus::Unknown, what == "killed", "{what}: {:?}", facts.wait);
+    }
+}
