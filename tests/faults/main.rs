@@ -10,3 +10,4 @@ mod processes;
 mod seeing;
 mod stalls;
 mod state;
+mod tampering;
