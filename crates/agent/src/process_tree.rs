@@ -222,6 +222,13 @@ mod tests {
         assert!(Proc { threads: 2, ..zombie }.is_alive());
     }
 
+    /// What a container is given by a leader outside of it; such a process is there and has a session.
+    #[test]
+    fn a_session_from_outside_is_zero() {
+        let proc = parse_stat(b"1 (sh) S 0 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0").unwrap();
+        assert_eq!((proc.parent, proc.session), (0, 0));
+    }
+
     #[test]
     fn finds_descendants_at_any_depth() {
         let proc = |pid, parent| Proc { pid, parent, session: 1, start: 1, state: b'S', threads: 1 };

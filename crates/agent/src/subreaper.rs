@@ -31,7 +31,7 @@ pub(crate) fn shims() -> MutexGuard<'static, BTreeSet<i32>> {
 /// session is found even without being a subreaper.
 pub(crate) fn sweep(dead_shim: i32) -> Ended {
     let shims = shims();
-    let our_session = session_of(None);
+    let our_session = session_of(rustix::process::getpid().as_raw_nonzero().get());
     let mut orphans = Orphans { shims: &shims, our_session, listed: Vec::new() };
     let mut ended = children::kill(&mut orphans, KILL_LIMIT);
     let in_its_session = |table: &[Proc]| {
@@ -48,14 +48,16 @@ pub(crate) fn sweep(dead_shim: i32) -> Ended {
     ended
 }
 
-fn session_of(pid: Option<Pid>) -> i32 {
-    rustix::process::getsid(pid).map_or(0, |s| s.as_raw_nonzero().get())
+/// The session of a process, `None` where it cannot be read. In a container the session of what was started from
+/// outside reads as 0, and `rustix::process::getsid` panics on that.
+fn session_of(pid: i32) -> Option<i32> {
+    process_tree::read(pid).map(|proc| proc.session)
 }
 
 /// Children of this process that no shim of ours and nothing else started.
 struct Orphans<'a> {
     shims: &'a BTreeSet<i32>,
-    our_session: i32,
+    our_session: Option<i32>,
     listed: Vec<i32>,
 }
 
@@ -63,8 +65,8 @@ impl Brood for Orphans<'_> {
     fn list(&mut self) -> Vec<i32> {
         self.listed = children::list();
         self.listed.retain(|pid| {
-            let session = session_of(Pid::from_raw(*pid));
-            session != 0 && session != self.our_session && !self.shims.contains(pid)
+            let session = session_of(*pid);
+            session.is_some() && session != self.our_session && !self.shims.contains(pid)
         });
         self.listed.clone()
     }
