@@ -228,7 +228,7 @@ impl Run<'_> {
 /// The regular files of a look, for gates that read files.
 pub(crate) fn files_of(look: &Look, root: &Path) -> WorkFiles {
     let files = look.snapshot().iter().filter(|e| e.kind() == EntryKind::File);
-    WorkFiles::listed(root, files.map(|e| WorkPath::from_bytes(e.path)).collect())
+    WorkFiles::listed(root, files.map(|e| e.work_path()).collect())
 }
 
 fn nothing_moved() -> GateVerdict {

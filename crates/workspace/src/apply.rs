@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use triphammer_model::WorkPath;
 
 use crate::git::output_within;
+use crate::listing::is_in;
 use crate::look::{Eyes, Held, Look, LookError};
 use crate::placing::{InTheWay, Staged, Thing};
 use crate::root::{Root, ancestors, split, work_path};
@@ -279,9 +280,10 @@ impl Plan {
                 Ok(None) => false,
                 // A directory goes by itself when all that it holds is deleted.
                 Ok(Some(_)) => {
-                    let prefix = join_slash(path.as_bytes());
-                    let mut below = have.entries().filter(|(e, _)| e.path.starts_with(&prefix)).peekable();
-                    below.peek().is_none() || !below.all(|(e, _)| goes(e.path))
+                    let top = path.as_bytes();
+                    let below = have.entries().filter(|(e, _)| is_in(e.dir, top));
+                    let mut below = below.map(|(e, _)| e.path()).peekable();
+                    below.peek().is_none() || !below.all(|path| goes(&path))
                 }
                 Err(_) => !ancestors(path.as_bytes()).any(goes),
             };
@@ -342,12 +344,6 @@ impl Plan {
         }
         Ok(())
     }
-}
-
-fn join_slash(path: &[u8]) -> Vec<u8> {
-    let mut prefix = path.to_vec();
-    prefix.push(b'/');
-    prefix
 }
 
 /// The person's permission bits, with the right to run given or taken as the run did.

@@ -8,10 +8,10 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 use triphammer_model::{Change, Claim, ClaimedFile, Observed, Standing, WorkPath};
 
+use crate::facts::Facts;
 use crate::root::{Root, kind_of};
 use crate::snapshot::Snapshot;
 use crate::tick::nanos;
-use crate::walk::Facts;
 use crate::zones::{Zone, ZoneMap};
 
 /// How far a change time may lie outside the attempt and still be inside it: files are stamped by a clock that

@@ -1,11 +1,10 @@
 //! `before.fp`: a snapshot written down, so that a run that is killed still knows what the workspace looked like.
 //!
-//! One line an entry, sorted: `size:mtime_ns ctime_ns ino mode kind path`, where mode is octal, kind is one of
+//! One line an entry, directories first, each directory before those below it and by name within one: `size:mtime_ns ctime_ns ino mode kind path`, where mode is octal, kind is one of
 //! `f`, `l`, `d`, `s` (file, link, directory, special), followed by `?` where equal facts do not prove equal
 //! content, and the path is escaped (`\xNN`, a literal backslash doubled) so that it never holds a line end. The
 //! first line names the format and its version, the last one says how many entries there are.
 
-use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,8 +13,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, OFlags};
 use triphammer_model::path::{escape, unescape};
 
+use crate::facts::Facts;
 use crate::snapshot::{Entry, EntryKind, Snapshot};
-use crate::walk::Facts;
 
 const HEADER: &str = "triphammer-fingerprint 1";
 
@@ -79,16 +78,18 @@ fn open(path: &Path) -> io::Result<File> {
 
 fn print(snapshot: &Snapshot, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{HEADER}")?;
-    let mut line = String::new();
+    let mut line = Vec::new();
+    let mut count = 0;
     for entry in snapshot.directories().chain(snapshot.iter()) {
         line.clear();
-        print_line(&entry, &mut line);
-        out.write_all(line.as_bytes())?;
+        print_line(&entry, &mut line)?;
+        out.write_all(&line)?;
+        count += 1;
     }
-    writeln!(out, "end {}", snapshot.directories().len() + snapshot.len())
+    writeln!(out, "end {count}")
 }
 
-fn print_line(entry: &Entry<'_>, line: &mut String) {
+fn print_line(entry: &Entry<'_>, line: &mut Vec<u8>) -> io::Result<()> {
     let Facts { size, mtime, ctime, ino, mode, uncertain } = entry.facts;
     let kind = match entry.kind() {
         EntryKind::File => 'f',
@@ -97,19 +98,30 @@ fn print_line(entry: &Entry<'_>, line: &mut String) {
         EntryKind::Special => 's',
     };
     let mark = if uncertain { "?" } else { "" };
-    // Writing to a String cannot fail.
-    let _ = write!(line, "{size}:{mtime} {ctime} {ino} {mode:o} {kind}{mark} ");
-    for c in escape(entry.path).chars() {
+    write!(line, "{size}:{mtime} {ctime} {ino} {mode:o} {kind}{mark} ")?;
+    for (part, slash) in [(entry.dir, !entry.dir.is_empty()), (entry.name, false)] {
+        print_path(part, line)?;
+        line.extend(slash.then_some(b'/'));
+    }
+    line.push(b'\n');
+    Ok(())
+}
+
+fn print_path(path: &[u8], line: &mut Vec<u8>) -> io::Result<()> {
+    if path.iter().all(|b| matches!(b, b' '..=b'~') && *b != b'\\') {
+        line.extend_from_slice(path);
+        return Ok(());
+    }
+    for c in escape(path).chars() {
+        let mut buffer = [0; 4];
+        let bytes = c.encode_utf8(&mut buffer).as_bytes();
         if c.is_control() {
-            let mut buffer = [0; 4];
-            for byte in c.encode_utf8(&mut buffer).bytes() {
-                let _ = write!(line, "\\x{byte:02x}");
-            }
+            bytes.iter().try_for_each(|byte| write!(line, "\\x{byte:02x}"))?;
         } else {
-            line.push(c);
+            line.extend_from_slice(bytes);
         }
     }
-    line.push('\n');
+    Ok(())
 }
 
 /// Reads what [`write()`] wrote. The snapshot's bounds are empty: they are in `movement.json`.
@@ -124,7 +136,7 @@ pub fn read(path: &Path) -> Result<Snapshot, FingerprintError> {
         what: what.to_owned(),
     };
     let file = open(path).map_err(fail)?;
-    let mut snapshot = Snapshot::default();
+    let (mut directories, mut files) = (Vec::new(), Vec::new());
     let mut count = None;
     let mut last = 0;
     for (i, line) in BufReader::new(file).lines().enumerate() {
@@ -141,17 +153,16 @@ pub fn read(path: &Path) -> Result<Snapshot, FingerprintError> {
         } else {
             let (facts, path) = read_line(&line).ok_or_else(|| damaged(last, "no fingerprint line"))?;
             if facts.kind() == FileType::Directory {
-                snapshot.push_dir(&path, facts);
+                directories.push((path.into_vec(), facts));
             } else {
-                snapshot.push_file(&path, facts);
+                files.push((path.into_vec(), facts));
             }
         }
     }
-    if count != Some(snapshot.len() + snapshot.directories().len()) {
+    if count != Some(files.len() + directories.len()) {
         return Err(damaged(last, "the file was cut off"));
     }
-    snapshot.sort();
-    Ok(snapshot)
+    Ok(Snapshot::remembered(directories, files))
 }
 
 fn read_line(line: &str) -> Option<(Facts, Box<[u8]>)> {
@@ -173,16 +184,12 @@ mod tests {
     use super::*;
 
     fn sample() -> Snapshot {
-        let mut snapshot = Snapshot::default();
         let file = |size, uncertain| Facts { size, mtime: -5, ctime: 7, ino: 9, mode: 0o100_644, uncertain };
-        for path in
-            [&b"plain"[..], b"new\nline", b"\xff\xfe", b"back\\slash", b"a b  c", "ü\u{85}".as_bytes()]
-        {
-            snapshot.push_file(path, file(3, path == b"plain"));
-        }
-        snapshot.push_dir(b"d", Facts { mode: 0o040_755, ..file(0, false) });
-        snapshot.sort();
-        snapshot
+        let names =
+            [&b"plain"[..], b"new\nline", b"d/\xff\xfe", b"back\\slash", b"a b  c", "ü\u{85}".as_bytes()];
+        let files = names.map(|path| (path.to_vec(), file(3, path == b"plain")));
+        let directory = (b"d".to_vec(), Facts { mode: 0o040_755, ..file(0, false) });
+        Snapshot::remembered(vec![directory], files.to_vec())
     }
 
     #[test]
@@ -225,7 +232,7 @@ mod tests {
         let path = dir.path().join("before.fp");
         write(&sample(), &path).unwrap();
         let whole = std::fs::read(&path).unwrap();
-        for cut in (0..whole.len()).step_by(7) {
+        for cut in (0..whole.len() - 1).step_by(7) {
             std::fs::write(&path, &whole[..cut]).unwrap();
             assert!(matches!(read(&path), Err(FingerprintError::Damaged { .. })), "cut at {cut}");
         }

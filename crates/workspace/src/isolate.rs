@@ -223,7 +223,7 @@ fn complete(start: &Start<'_>, to: &Path, restored: Restored) -> Result<Vec<Stri
 
 fn copy_file(from: &Root, to: &Root, path: &[u8]) -> Result<(), Errno> {
     let (fd, stat) = from.open_file(path)?;
-    let mode = crate::walk::Facts::of(&stat).mode;
+    let mode = crate::facts::Facts::of(&stat).mode;
     to.stage(path, Thing::Copy(&File::from(fd), mode), InTheWay::Stays)?.commit()
 }
 

@@ -6,17 +6,18 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use triphammer_model::{Bounds, RunId};
 
+use crate::facts::Facts;
 use crate::packs::Batch;
-use crate::root::{Root, work_path};
-use crate::snapshot::{Entry, EntryKind, Pair, Snapshot, pairs, same_facts};
+use crate::root::{Root, split};
+use crate::snapshot::{Entry, EntryKind, Pair, Snapshot, directory_pairs, entry_pairs};
 use crate::store_objects::{ObjectId, ObjectKind, PutError, Store, StoreError, hash_file};
-use crate::trees::{Kept, keep};
-use crate::walk::{Facts, SHOWN};
+use crate::trees::{Kept, Subtree, keep};
+use crate::walk::SHOWN;
 use crate::zones::{BadSkip, ZoneMap};
 
 /// The size above which a file is recorded by hash and size and its content is not stored.
@@ -82,11 +83,18 @@ struct Inner {
     snapshot: Snapshot,
     held: Vec<Held>,
     bounds: Bounds,
+    /// The git tree of each directory, where it was made; the next look takes over those that did not move.
+    subtrees: Mutex<Vec<Subtree>>,
 }
 
 impl Look {
-    pub(crate) fn new(snapshot: Snapshot, held: Vec<Held>, bounds: Bounds) -> Self {
-        Self { inner: Arc::new(Inner { snapshot, held, bounds }) }
+    fn new(snapshot: Snapshot, held: Vec<Held>, bounds: Bounds, subtrees: Vec<Subtree>) -> Self {
+        Self { inner: Arc::new(Inner { snapshot, held, bounds, subtrees: Mutex::new(subtrees) }) }
+    }
+
+    /// The git tree of each directory of the snapshot, as far as known.
+    pub(crate) fn subtrees(&self) -> MutexGuard<'_, Vec<Subtree>> {
+        self.inner.subtrees.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The names and stats.
@@ -178,7 +186,10 @@ impl Eyes {
     /// [`LookError`] when the folder cannot be listed or the store cannot be written. A file that cannot be read
     /// is no error: its content is unknown, and the bounds name it.
     pub fn look(&self, last: Option<&Look>) -> Result<Look, LookError> {
-        let snapshot = Snapshot::deliverable(&self.root, &self.zones)?;
+        let snapshot = match last {
+            None => Snapshot::deliverable(&self.root, &self.zones)?,
+            Some(last) => Snapshot::deliverable_since(&self.root, &self.zones, last.snapshot())?,
+        };
         Ok(self.fill(snapshot, last)?)
     }
 
@@ -210,7 +221,7 @@ impl Eyes {
         }
         let large: BTreeMap<_, _> = kept.manifest.not_stored.iter().map(|n| (&n.path, n)).collect();
         let held = snapshot.iter().map(|entry| {
-            let path = work_path(entry.path);
+            let path = entry.work_path();
             if entry.kind() == EntryKind::Special {
                 return Held::Nothing;
             }
@@ -222,32 +233,18 @@ impl Eyes {
         });
         let held = held.collect();
         let bounds = snapshot.bounds().clone();
-        Ok(Look::new(snapshot, held, bounds))
+        let subtrees = vec![Subtree::Unknown; snapshot.listings().len()];
+        Ok(Look::new(snapshot, held, bounds, subtrees))
     }
 
     /// Adds content to a snapshot.
     fn fill(&self, snapshot: Snapshot, last: Option<&Look>) -> Result<Look, StoreError> {
         let mut held = vec![Held::Unknown; snapshot.len()];
-        let nothing = Snapshot::default();
+        let mut subtrees = vec![Subtree::Unknown; snapshot.listings().len()];
         let mut open = Vec::new();
-        for pair in pairs(last.map_or(&nothing, Look::snapshot), &snapshot) {
-            let (old, new) = match pair {
-                Pair::Before(_) => continue,
-                Pair::After(new) => (None, new),
-                Pair::Both(old, new) => (last.map(|l| (l.snapshot().at(old).facts, l.held(old))), new),
-            };
-            let facts = snapshot.at(new).facts;
-            match old {
-                Some((before, known))
-                    if same_facts(&before, &facts)
-                        && !before.uncertain
-                        && !facts.uncertain
-                        && known != Held::Unknown =>
-                {
-                    held[new] = known;
-                }
-                _ => open.push(new),
-            }
+        match last {
+            Some(last) => carry_over(last, &snapshot, &mut held, &mut subtrees, &mut open),
+            None => open.extend(0..snapshot.len()),
         }
         let mut bounds = snapshot.bounds().clone();
         for (index, read) in self.read_all(&snapshot, &open)? {
@@ -256,12 +253,12 @@ impl Eyes {
                 Err(error) => {
                     bounds.unreadable_count += 1;
                     if bounds.unreadable.len() < SHOWN {
-                        bounds.unreadable.insert(work_path(snapshot.at(index).path), error.to_string());
+                        bounds.unreadable.insert(snapshot.at(index).work_path(), error.to_string());
                     }
                 }
             }
         }
-        Ok(Look::new(snapshot, held, bounds))
+        Ok(Look::new(snapshot, held, bounds, subtrees))
     }
 
     /// Reads the entries `open` on all cores; the order of the answer is that of `open`.
@@ -328,13 +325,13 @@ impl Eyes {
         match entry.kind() {
             EntryKind::Special | EntryKind::Directory => Ok(Held::Nothing),
             EntryKind::Symlink => {
-                let target = self.root.read_link(entry.path).map_err(system)?;
+                let target = self.root.read_link(&entry.path()).map_err(system)?;
                 batch.put(ObjectKind::Blob, &target).map(Held::Stored).map_err(PutError::Store)
             }
             EntryKind::File => {
-                let (fd, stat) = self.root.open_file(entry.path).map_err(system)?;
+                let (fd, stat) = self.root.open_file(&entry.path()).map_err(system)?;
                 let changed = || PutError::Read(io::Error::other("it changed while it was looked at"));
-                if !same_facts(&Facts::of(&stat), &entry.facts) {
+                if !Facts::of(&stat).same_as(&entry.facts) {
                     return Err(changed());
                 }
                 let mut file = File::from(fd);
@@ -346,7 +343,65 @@ impl Eyes {
                     Held::Stored(self.store.put_file(&mut file, size, batch)?)
                 };
                 let after = rustix::fs::fstat(&file).map_err(system)?;
-                if same_facts(&Facts::of(&after), &entry.facts) { Ok(held) } else { Err(changed()) }
+                if Facts::of(&after).same_as(&entry.facts) { Ok(held) } else { Err(changed()) }
+            }
+        }
+    }
+}
+
+/// Takes over what is known of entries that did not move since `last`, and lists the `open` ones.
+fn carry_over(
+    last: &Look,
+    snapshot: &Snapshot,
+    held: &mut [Held],
+    subtrees: &mut [Subtree],
+    open: &mut Vec<usize>,
+) {
+    let before = last.snapshot();
+    let known = last.subtrees();
+    // Directories whose tree must be made again, with all that hold them.
+    let mut moved = vec![false; subtrees.len()];
+    for pair in directory_pairs(before, snapshot) {
+        let (old, new) = match pair {
+            Pair::Before(i) => {
+                if let Some(parent) = snapshot.listing_of(split(before.listings()[i].path()).0) {
+                    moved[parent] = true;
+                }
+                continue;
+            }
+            Pair::After(j) => (None, j),
+            Pair::Both(i, j) => (Some(i), j),
+        };
+        let first = snapshot.first_of(new);
+        let entries = first..first + snapshot.listings()[new].len();
+        if let Some(old) = old.filter(|i| Arc::ptr_eq(&before.listings()[*i], &snapshot.listings()[new])) {
+            let start = before.first_of(old);
+            held[entries.clone()].copy_from_slice(&last.inner.held[start..start + entries.len()]);
+            subtrees[new] = known[old];
+        } else {
+            moved[new] = true;
+            for pair in entry_pairs(old.map(|i| (before, i)), Some((snapshot, new))) {
+                if let Pair::Both(i, j) = pair {
+                    let (was, is) = (before.at(i).facts, snapshot.at(j).facts);
+                    if was.same_as(&is) && !was.uncertain && !is.uncertain {
+                        held[j] = last.held(i);
+                    }
+                }
+            }
+        }
+        for index in entries {
+            if held[index] == Held::Unknown {
+                moved[new] = true;
+                open.push(index);
+            }
+        }
+    }
+    for (listing, subtree) in subtrees.iter_mut().enumerate().rev() {
+        if moved[listing] {
+            *subtree = Subtree::Unknown;
+            let path = snapshot.listings()[listing].path();
+            if let Some(parent) = snapshot.listing_of(split(path).0).filter(|_| !path.is_empty()) {
+                moved[parent] = true;
             }
         }
     }

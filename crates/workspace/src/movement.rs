@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use triphammer_model::movement::Infrastructure;
-use triphammer_model::{Change, Content, Observed};
+use triphammer_model::{Change, Content, Observed, WorkPath};
 
 use crate::look::{Held, Look};
-use crate::root::work_path;
-use crate::snapshot::{Entry, EntryKind, Pair, Snapshot, pairs, same_facts};
+use crate::snapshot::{Entry, EntryKind, Pair, Snapshot, differing_pairs};
 
 /// How many infrastructure paths are shown.
 const SAMPLE: usize = 20;
@@ -24,7 +23,7 @@ pub fn moved(before: &Look, after: &Look) -> Vec<Observed> {
     let mut observed = Vec::new();
     let mut came = Vec::new();
     let mut gone = Vec::new();
-    for pair in pairs(before.snapshot(), after.snapshot()) {
+    for pair in differing_pairs(before.snapshot(), after.snapshot()) {
         match pair {
             Pair::Before(i) => {
                 let entry = before.snapshot().at(i);
@@ -40,20 +39,21 @@ pub fn moved(before: &Look, after: &Look) -> Vec<Observed> {
                 let (old, new) = (before.snapshot().at(i), after.snapshot().at(j));
                 let content = compare(old, before.held(i), new, after.held(j));
                 let uncertain = (old.facts.uncertain || new.facts.uncertain) && content != Content::Same;
-                if uncertain || !same_facts(&old.facts, &new.facts) {
+                if uncertain || !old.facts.same_as(&new.facts) {
                     observed.push(one(Change::Changed, Some(old), Some(new), content));
                 }
             }
         }
     }
     label_renames(&mut observed, &gone, &came);
+    observed.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     observed
 }
 
 fn one(change: Change, before: Option<Entry<'_>>, after: Option<Entry<'_>>, content: Content) -> Observed {
-    let path = after.or(before).map_or(&[][..], |entry| entry.path);
+    let path = after.or(before).map(|entry| entry.path()).unwrap_or_default();
     Observed {
-        path: work_path(path),
+        path: WorkPath::from_bytes(path),
         change,
         before: before.map(|entry| entry.signature()),
         after: after.map(|entry| entry.signature()),
@@ -87,19 +87,20 @@ fn label_renames(observed: &mut [Observed], gone: &[(Entry<'_>, Held)], came: &[
             by_content.entry(id).or_default().push(i);
         }
     }
-    let mut label = |at: usize, i: usize| {
+    let mut label = |at: usize, i: usize, used: &mut [bool]| {
         used[i] = true;
-        observed[at].renamed_from = Some(work_path(gone[i].0.path));
+        observed[at].renamed_from = Some(gone[i].0.work_path());
     };
     let mut rest = Vec::new();
     for (at, entry, held) in came {
         let same_inode = by_inode.get(&entry.facts.ino).copied().filter(|i| {
             // An inode number is used again after a deletion, so size or content must agree as well.
             let (old, was) = &gone[*i];
-            old.kind() == entry.kind() && (was.id() == held.id() || old.facts.mtime == entry.facts.mtime)
+            let agree = was.id() == held.id() || old.facts.mtime == entry.facts.mtime;
+            !used[*i] && old.kind() == entry.kind() && agree
         });
         match same_inode {
-            Some(i) => label(*at, i),
+            Some(i) => label(*at, i, &mut used),
             None => rest.push((*at, entry, held)),
         }
     }
@@ -107,8 +108,7 @@ fn label_renames(observed: &mut [Observed], gone: &[(Entry<'_>, Held)], came: &[
         let Some(candidates) = held.id().and_then(|id| by_content.get_mut(&id)) else { continue };
         while let Some(i) = candidates.pop() {
             if !used[i] && gone[i].0.kind() == entry.kind() {
-                used[i] = true;
-                observed[at].renamed_from = Some(work_path(gone[i].0.path));
+                label(at, i, &mut used);
                 break;
             }
         }
@@ -118,16 +118,17 @@ fn label_renames(observed: &mut [Observed], gone: &[(Entry<'_>, Held)], came: &[
 /// What moved in the infrastructure, by stats.
 pub fn moved_infrastructure(before: &Snapshot, after: &Snapshot) -> Infrastructure {
     let mut found = Infrastructure::default();
-    for pair in pairs(before, after) {
-        let path = match pair {
-            Pair::Before(i) => before.at(i).path,
-            Pair::Both(i, j) if same_facts(&before.at(i).facts, &after.at(j).facts) => continue,
-            Pair::After(j) | Pair::Both(_, j) => after.at(j).path,
+    for pair in differing_pairs(before, after) {
+        let entry = match pair {
+            Pair::Before(i) => before.at(i),
+            Pair::Both(i, j) if before.at(i).facts.same_as(&after.at(j).facts) => continue,
+            Pair::After(j) | Pair::Both(_, j) => after.at(j),
         };
         found.moved += 1;
         if found.sample.len() < SAMPLE {
-            found.sample.push(work_path(path));
+            found.sample.push(entry.work_path());
         }
     }
+    found.sample.sort_unstable();
     found
 }

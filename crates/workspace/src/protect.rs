@@ -6,10 +6,8 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 use triphammer_model::{Change, WorkPath};
 
-use crate::git::arg;
 use crate::look::{Eyes, Held, Look};
 use crate::placing::{InTheWay, Thing};
-use crate::root::work_path;
 use crate::snapshot::EntryKind;
 use crate::store_objects::{ObjectId, Store, StoreError};
 use crate::trees::Kept;
@@ -83,8 +81,8 @@ impl Protected {
     pub fn take(look: &Look, globs: &[String], extra: &[WorkPath]) -> Result<Self, ProtectError> {
         let set = compile(globs)?;
         let guarded = look.entries().filter(|(entry, _)| {
-            set.is_match(arg(entry.path))
-                || extra.iter().any(|path| work_path(entry.path).is_below(path.as_bytes()))
+            let path = entry.work_path();
+            set.is_match(path.as_path()) || extra.iter().any(|other| path.is_below(other.as_bytes()))
         });
         let files = guarded.filter(|(entry, _)| entry.kind() != EntryKind::Special).map(|(entry, held)| {
             let link = entry.kind() == EntryKind::Symlink;
@@ -94,7 +92,7 @@ impl Protected {
                 id: held.id().map(|id| id.to_string()),
                 stored: matches!(held, Held::Stored(_)),
             };
-            (work_path(entry.path), guarded)
+            (entry.work_path(), guarded)
         });
         Ok(Self { schema: 1, globs: globs.to_vec(), files: files.collect() })
     }
@@ -178,9 +176,10 @@ impl Protected {
             };
             checked.offences.push(offence(Change::Changed, what));
         }
-        for (entry, _) in look.entries() {
-            let path = work_path(entry.path);
-            if set.is_match(arg(entry.path)) && !self.files.contains_key(&path) {
+        let entries = (!set.is_empty()).then(|| look.entries()).into_iter().flatten();
+        for (entry, _) in entries {
+            let path = entry.work_path();
+            if set.is_match(path.as_path()) && !self.files.contains_key(&path) {
                 checked.additions.push(path);
             }
         }

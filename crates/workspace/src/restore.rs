@@ -208,8 +208,12 @@ impl Plan {
                 });
             }
         }
-        let delete =
-            have.snapshot().iter().filter(|e| !wanted.contains(e.path)).map(|e| work_path(e.path)).collect();
+        let delete = have
+            .snapshot()
+            .iter()
+            .map(|e| e.work_path())
+            .filter(|path| !wanted.contains(path.as_bytes()))
+            .collect();
         let mut directories = BTreeMap::new();
         for path in wanted.iter().copied().chain(manifest.empty.iter().map(WorkPath::as_bytes)) {
             for dir in ancestors(path) {
@@ -219,7 +223,7 @@ impl Plan {
             }
         }
         directories.extend(manifest.empty.iter().map(|dir| (dir.clone(), manifest.directory_mode_of(dir))));
-        let present = have.snapshot().directories().map(|e| work_path(e.path));
+        let present = have.snapshot().directories().map(|e| e.work_path());
         let mut obsolete: Vec<_> = present.filter(|dir| !directories.contains_key(dir)).collect();
         // Innermost first.
         obsolete.reverse();
@@ -260,7 +264,7 @@ impl Plan {
         for (dir, mode) in directories.iter().rev() {
             let now = have.snapshot().directory(dir.as_bytes()).map(|e| e.permissions());
             let is =
-                root.stat(dir.as_bytes()).ok().flatten().map(|s| crate::walk::Facts::of(&s).mode & 0o7777);
+                root.stat(dir.as_bytes()).ok().flatten().map(|s| crate::facts::Facts::of(&s).mode & 0o7777);
             if is != Some(*mode) || now != Some(*mode) {
                 let set = root.set_mode(dir.as_bytes(), *mode);
                 done.take(dir, set)?;

@@ -179,7 +179,7 @@ impl Root {
         Ok(rustix::fs::readlinkat(&dir, OsStr::from_bytes(name), Vec::new())?.into_bytes())
     }
 
-    fn open_beneath(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    pub(crate) fn open_beneath(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         if path.is_empty() {
             return rustix::fs::openat(self.fd(), ".", flags, Mode::empty());

@@ -1,16 +1,22 @@
 //! A snapshot: what one zone of a workspace looks like, by names and stats, compactly.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::fs::FileType;
-use triphammer_model::Bounds;
+use triphammer_model::{Bounds, WorkPath};
 
+use crate::descend::Start;
+use crate::facts::Facts;
 use crate::git::IgnoreAsker;
+use crate::lister::{Scene, Want};
+use crate::listing::{Listing, ListingBuilder, by_parts, is_in};
 use crate::look::LookError;
-use crate::root::{Root, join};
-use crate::walk::{self, Facts, Want};
-use crate::zones::ZoneMap;
+use crate::root::{Root, join, split};
+use crate::walk::{Earlier, infrastructure_starts, walk};
+use crate::zones::{Zone, ZoneMap};
 
 /// What kind of thing an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,12 +45,24 @@ impl EntryKind {
 /// One entry of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Its path from the workspace, as bytes.
-    pub path: &'a [u8],
+    /// Its directory's path from the workspace, as bytes; empty for the workspace itself.
+    pub dir: &'a [u8],
+    /// Its name, as bytes.
+    pub name: &'a [u8],
     pub(crate) facts: Facts,
 }
 
 impl Entry<'_> {
+    /// Its path from the workspace, as bytes.
+    pub fn path(&self) -> Vec<u8> {
+        join(self.dir, self.name)
+    }
+
+    /// Its path from the workspace.
+    pub fn work_path(&self) -> WorkPath {
+        WorkPath::from_bytes(self.path())
+    }
+
     /// What kind of thing it is.
     pub fn kind(&self) -> EntryKind {
         EntryKind::of(self.facts.kind())
@@ -76,19 +94,18 @@ impl Entry<'_> {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Record {
-    offset: usize,
-    len: u32,
-    facts: Facts,
-}
-
-/// What one zone of a workspace looks like. Paths lie in one block of memory, about 64 bytes an entry on top.
+/// What one zone of a workspace looks like: its directories, each with the names and stats of what lies in it.
+/// Entries come directory by directory, each directory before those below it, and by name within one. Snapshots
+/// share the directories that did not move. About 75 bytes an entry.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    names: Vec<u8>,
-    files: Vec<Record>,
-    dirs: Vec<Record>,
+    listings: Vec<Arc<Listing>>,
+    /// The number of entries in the directories before each one, and at the end of all.
+    starts: Vec<usize>,
+    /// Directories that were met and not listed.
+    outside: Vec<Vec<u8>>,
+    /// It was written down: what it says of directories is not enough to look again by.
+    remembered: bool,
     bounds: Bounds,
     waited: Duration,
 }
@@ -99,80 +116,126 @@ impl Snapshot {
     /// # Errors
     /// [`LookError`] when the workspace folder itself cannot be listed.
     pub fn deliverable(root: &Root, zones: &ZoneMap) -> Result<Self, LookError> {
-        Self::take(root, zones, Want::DELIVERABLE)
+        Self::take(root, zones, Want::DELIVERABLE, &top(), None)
     }
 
-    /// Looks at the infrastructure.
+    /// Looks at the deliverable again: what `last` saw is asked for its stats, and only directories that moved
+    /// since are listed. The answer is that of [`Snapshot::deliverable`].
+    ///
+    /// # Errors
+    /// [`LookError`] when the workspace folder itself cannot be listed.
+    pub fn deliverable_since(root: &Root, zones: &ZoneMap, last: &Self) -> Result<Self, LookError> {
+        Self::take(root, zones, Want::DELIVERABLE, &top(), Some(last))
+    }
+
+    /// Looks at the infrastructure, wherever it lies.
     ///
     /// # Errors
     /// [`LookError`] when the workspace folder itself cannot be listed.
     pub fn infrastructure(root: &Root, zones: &ZoneMap) -> Result<Self, LookError> {
-        Self::take(root, zones, Want::INFRASTRUCTURE)
+        let mut seen = Self::take(root, zones, Want::INFRASTRUCTURE, &top(), None)?;
+        seen.listings.retain(|listing| listing.zone == Zone::Infrastructure);
+        seen.count();
+        Ok(seen)
     }
 
-    fn take(root: &Root, zones: &ZoneMap, want: Want) -> Result<Self, LookError> {
-        let mut asker = IgnoreAsker::new(root.path());
-        let found = walk::walk(root, zones, want, &mut |dir| zones.believes_tag(dir, &mut asker))?;
-        let mut snapshot = Self { bounds: found.bounds(zones), waited: found.waited, ..Self::default() };
-        for (dir, listing) in found.listings {
-            if !want.lists(listing.zone) {
-                continue;
-            }
-            if !dir.is_empty() {
-                snapshot.push_dir(&dir, listing.facts);
-            }
-            for (name, facts) in listing.files {
-                snapshot.push_file(&join(&dir, &name), facts);
-            }
-        }
-        snapshot.sort();
+    /// Looks at the infrastructure that a look at the deliverable met; what `last` saw of it is asked for its stats.
+    ///
+    /// # Errors
+    /// [`LookError`] when the system ran out of something.
+    pub fn infrastructure_beside(
+        root: &Root,
+        zones: &ZoneMap,
+        deliverable: &Self,
+        last: Option<&Self>,
+    ) -> Result<Self, LookError> {
+        let starts = infrastructure_starts(&deliverable.listings);
+        Self::take(root, zones, Want::INFRASTRUCTURE, &starts, last)
+    }
+
+    fn take(
+        root: &Root,
+        zones: &ZoneMap,
+        want: Want,
+        starts: &[Start],
+        last: Option<&Self>,
+    ) -> Result<Self, LookError> {
+        let asker = Mutex::new(IgnoreAsker::new(root.path()));
+        let judge =
+            |dir: &[u8]| zones.believes_tag(dir, &mut asker.lock().unwrap_or_else(PoisonError::into_inner));
+        let scene = Scene::new(root, zones, want, &judge);
+        let earlier = last
+            .filter(|last| !last.remembered)
+            .map(|last| Earlier { listings: &last.listings, outside: &last.outside });
+        let found = walk(&scene, starts, earlier)?;
+        let mut snapshot = Self {
+            bounds: found.bounds(&scene),
+            outside: found.unlisted(),
+            waited: found.waited,
+            listings: found.listings,
+            ..Self::default()
+        };
+        snapshot.count();
         Ok(snapshot)
     }
 
-    pub(crate) fn push_file(&mut self, path: &[u8], facts: Facts) {
-        let record = self.record(path, facts);
-        self.files.push(record);
+    /// A snapshot of entries that were written down, in any order: directories, and everything else.
+    pub(crate) fn remembered(directories: Vec<(Vec<u8>, Facts)>, files: Vec<(Vec<u8>, Facts)>) -> Self {
+        let unknown = Facts { size: 0, mtime: 0, ctime: 0, ino: 0, mode: 0o040_755, uncertain: true };
+        let mut builders: BTreeMap<Vec<u8>, (Facts, ListingBuilder)> = BTreeMap::new();
+        builders.insert(Vec::new(), (unknown, ListingBuilder::new(b"")));
+        for (path, facts) in directories {
+            let builder = ListingBuilder::new(&path);
+            builders.insert(path, (facts, builder));
+        }
+        for (path, facts) in files {
+            let (dir, name) = split(&path);
+            let (_, builder) =
+                builders.entry(dir.to_vec()).or_insert_with(|| (unknown, ListingBuilder::new(dir)));
+            builder.file(name, &facts);
+        }
+        let finished = builders.into_values().map(|(facts, b)| b.finish(Zone::Deliverable, facts, None));
+        let mut listings: Vec<_> = finished.map(Arc::new).collect();
+        listings.sort_unstable_by(|a, b| by_parts(a.path(), b.path()));
+        let mut snapshot = Self { listings, remembered: true, ..Self::default() };
+        snapshot.count();
+        snapshot
     }
 
-    pub(crate) fn push_dir(&mut self, path: &[u8], facts: Facts) {
-        let record = self.record(path, facts);
-        self.dirs.push(record);
-    }
-
-    fn record(&mut self, path: &[u8], facts: Facts) -> Record {
-        let offset = self.names.len();
-        self.names.extend_from_slice(path);
-        // Paths deeper than the walk goes are not entered, so none comes near 4 GiB.
-        Record { offset, len: u32::try_from(path.len()).unwrap_or(u32::MAX), facts }
-    }
-
-    pub(crate) fn sort(&mut self) {
-        let names = &self.names;
-        self.files.sort_unstable_by(|a, b| path_of(names, a).cmp(path_of(names, b)));
-        self.dirs.sort_unstable_by(|a, b| path_of(names, a).cmp(path_of(names, b)));
-        self.names.shrink_to_fit();
-        self.files.shrink_to_fit();
-        self.dirs.shrink_to_fit();
+    fn count(&mut self) {
+        let mut sum = 0;
+        self.starts = Vec::with_capacity(self.listings.len() + 1);
+        self.starts.push(0);
+        self.starts.extend(self.listings.iter().map(|listing| {
+            sum += listing.len();
+            sum
+        }));
+        self.listings.shrink_to_fit();
     }
 
     /// How many entries there are, directories not counted.
     pub fn len(&self) -> usize {
-        self.files.len()
+        self.starts.last().copied().unwrap_or(0)
     }
 
     /// Whether there is nothing but directories.
     pub fn is_empty(&self) -> bool {
-        self.files.is_empty()
+        self.len() == 0
     }
 
-    /// Files, links and special files, sorted by path.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Entry<'_>> {
-        self.files.iter().map(|record| self.entry(record))
+    /// Files, links and special files, in the order of the snapshot.
+    pub fn iter(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.listings.iter().flat_map(|listing| {
+            listing.files().map(|(name, facts)| Entry { dir: listing.path(), name, facts })
+        })
     }
 
-    /// Directories, sorted by path; the workspace folder itself is not among them.
-    pub fn directories(&self) -> impl ExactSizeIterator<Item = Entry<'_>> {
-        self.dirs.iter().map(|record| self.entry(record))
+    /// Directories, each before those below it; the workspace folder itself is not among them.
+    pub fn directories(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.listings.iter().filter(|listing| !listing.path().is_empty()).map(|listing| {
+            let (dir, name) = split(listing.path());
+            Entry { dir, name, facts: listing.facts }
+        })
     }
 
     /// The file, link or special file at `path`.
@@ -182,15 +245,15 @@ impl Snapshot {
 
     /// The directory at `path`.
     pub fn directory(&self, path: &[u8]) -> Option<Entry<'_>> {
-        let found = self.dirs.binary_search_by(|record| path_of(&self.names, record).cmp(path));
-        found.ok().map(|i| self.entry(&self.dirs[i]))
+        let listing = self.listing_of(path).filter(|_| !path.is_empty()).map(|i| &self.listings[i])?;
+        let (dir, name) = split(listing.path());
+        Some(Entry { dir, name, facts: listing.facts })
     }
 
     /// Whether anything below the directory `path` is there.
     pub fn has_below(&self, path: &[u8]) -> bool {
-        let start = join(path, b"");
-        let i = self.files.partition_point(|record| path_of(&self.names, record) < start.as_slice());
-        self.files.get(i).is_some_and(|record| path_of(&self.names, record).starts_with(&start))
+        let from = self.listings.partition_point(|listing| by_parts(listing.path(), path).is_lt());
+        self.listings[from..].iter().take_while(|l| is_in(l.path(), path)).any(|l| l.len() > 0)
     }
 
     /// What was not looked at.
@@ -203,24 +266,41 @@ impl Snapshot {
         self.waited
     }
 
+    /// All its directories, the workspace folder first.
+    pub(crate) fn listings(&self) -> &[Arc<Listing>] {
+        &self.listings
+    }
+
+    /// The number of the first entry in a directory.
+    pub(crate) fn first_of(&self, listing: usize) -> usize {
+        self.starts[listing]
+    }
+
+    /// Where the directory `path` stands.
+    pub(crate) fn listing_of(&self, path: &[u8]) -> Option<usize> {
+        self.listings.binary_search_by(|listing| by_parts(listing.path(), path)).ok()
+    }
+
+    /// The number of the entry at `path`.
     pub(crate) fn position(&self, path: &[u8]) -> Option<usize> {
-        self.files.binary_search_by(|record| path_of(&self.names, record).cmp(path)).ok()
+        let (dir, name) = split(path);
+        let listing = self.listing_of(dir)?;
+        Some(self.starts[listing] + self.listings[listing].position(name)?)
     }
 
+    /// The entry of this number.
     pub(crate) fn at(&self, index: usize) -> Entry<'_> {
-        self.entry(&self.files[index])
-    }
-
-    fn entry(&self, record: &Record) -> Entry<'_> {
-        Entry { path: path_of(&self.names, record), facts: record.facts }
+        let listing = self.starts.partition_point(|start| *start <= index) - 1;
+        let (name, facts) = self.listings[listing].file(index - self.starts[listing]);
+        Entry { dir: self.listings[listing].path(), name, facts }
     }
 }
 
-fn path_of<'a>(names: &'a [u8], record: &Record) -> &'a [u8] {
-    &names[record.offset..record.offset + record.len as usize]
+fn top() -> [Start; 1] {
+    [(Vec::new(), Zone::Deliverable)]
 }
 
-/// One path in two snapshots, by index.
+/// Two numbers, or one, of the same thing in two snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pair {
     Before(usize),
@@ -228,15 +308,18 @@ pub(crate) enum Pair {
     Both(usize, usize),
 }
 
-/// Every path of two snapshots, in order.
-pub(crate) fn pairs<'a>(before: &'a Snapshot, after: &'a Snapshot) -> impl Iterator<Item = Pair> + 'a {
+/// Pairs two sorted lists, given by their lengths and how their items compare.
+fn merge(
+    (before, after): (usize, usize),
+    compare: impl Fn(usize, usize) -> Ordering,
+) -> impl Iterator<Item = Pair> {
     let (mut i, mut j) = (0, 0);
     std::iter::from_fn(move || {
-        let order = match (i < before.len(), j < after.len()) {
+        let order = match (i < before, j < after) {
             (false, false) => return None,
             (true, false) => Ordering::Less,
             (false, true) => Ordering::Greater,
-            (true, true) => before.at(i).path.cmp(after.at(j).path),
+            (true, true) => compare(i, j),
         };
         let pair = match order {
             Ordering::Less => Pair::Before(i),
@@ -249,10 +332,55 @@ pub(crate) fn pairs<'a>(before: &'a Snapshot, after: &'a Snapshot) -> impl Itera
     })
 }
 
-/// Whether two looks at one path saw the same, as far as stats tell.
-pub(crate) fn same_facts(before: &Facts, after: &Facts) -> bool {
-    let plain = |f: &Facts| Facts { uncertain: false, ..*f };
-    plain(before) == plain(after)
+/// Every directory of two snapshots, in order.
+pub(crate) fn directory_pairs<'a>(
+    before: &'a Snapshot,
+    after: &'a Snapshot,
+) -> impl Iterator<Item = Pair> + 'a {
+    let (old, new) = (&before.listings, &after.listings);
+    merge((old.len(), new.len()), |i, j| {
+        if Arc::ptr_eq(&old[i], &new[j]) { Ordering::Equal } else { by_parts(old[i].path(), new[j].path()) }
+    })
+}
+
+/// Every entry of one directory in two snapshots, in order; either may be missing.
+pub(crate) fn entry_pairs<'a>(
+    before: Option<(&'a Snapshot, usize)>,
+    after: Option<(&'a Snapshot, usize)>,
+) -> impl Iterator<Item = Pair> + 'a {
+    let take = |side: Option<(&'a Snapshot, usize)>| {
+        side.map(|(snapshot, at)| (&snapshot.listings[at], snapshot.starts[at]))
+    };
+    let (old, new) = (take(before), take(after));
+    let len = |side: Option<(&Arc<Listing>, usize)>| side.map_or(0, |(listing, _)| listing.len());
+    let first = |side: Option<(&Arc<Listing>, usize)>| side.map_or(0, |(_, first)| first);
+    let (i0, j0) = (first(old), first(new));
+    let order = move |i: usize, j: usize| match (old, new) {
+        (Some((old, _)), Some((new, _))) => old.file(i).0.cmp(new.file(j).0),
+        _ => Ordering::Equal,
+    };
+    merge((len(old), len(new)), order).map(move |pair| match pair {
+        Pair::Before(i) => Pair::Before(i0 + i),
+        Pair::After(j) => Pair::After(j0 + j),
+        Pair::Both(i, j) => Pair::Both(i0 + i, j0 + j),
+    })
+}
+
+/// Every entry of two snapshots in the order of the snapshots, but for directories that both share: what lies in
+/// those is the same.
+pub(crate) fn differing_pairs<'a>(
+    before: &'a Snapshot,
+    after: &'a Snapshot,
+) -> impl Iterator<Item = Pair> + 'a {
+    directory_pairs(before, after).flat_map(move |pair| {
+        let (old, new) = match pair {
+            Pair::Before(i) => (Some(i), None),
+            Pair::After(j) => (None, Some(j)),
+            Pair::Both(i, j) if Arc::ptr_eq(&before.listings[i], &after.listings[j]) => (None, None),
+            Pair::Both(i, j) => (Some(i), Some(j)),
+        };
+        entry_pairs(old.map(|i| (before, i)), new.map(|j| (after, j)))
+    })
 }
 
 #[cfg(test)]
@@ -272,8 +400,10 @@ mod tests {
         Snapshot::deliverable(&root, &zones).unwrap()
     }
 
-    fn paths(snapshot: &Snapshot) -> Vec<&[u8]> {
-        snapshot.iter().map(|e| e.path).collect()
+    fn paths(snapshot: &Snapshot) -> Vec<Vec<u8>> {
+        let mut paths: Vec<_> = snapshot.iter().map(|e| e.path()).collect();
+        paths.sort_unstable();
+        paths
     }
 
     #[test]
@@ -314,7 +444,7 @@ mod tests {
         expected.sort_unstable();
         assert_eq!(paths(&snapshot), expected);
         assert_eq!(
-            snapshot.directories().map(|e| e.path).collect::<Vec<_>>(),
+            snapshot.directories().map(|e| e.path()).collect::<Vec<_>>(),
             [&b"a"[..], b"a/b", b"empty", b"empty/er"]
         );
         let kind = |path: &[u8]| snapshot.get(path).unwrap().kind();
@@ -366,7 +496,7 @@ mod tests {
                 })
                 .collect();
             let snapshot = look(dir.path());
-            let ours: BTreeMap<_, _> = snapshot.iter().map(|e| (e.path.to_vec(), e.size())).collect();
+            let ours: BTreeMap<_, _> = snapshot.iter().map(|e| (e.path(), e.size())).collect();
             assert_eq!(ours, oracle, "seed {seed}");
         }
     }
@@ -397,7 +527,7 @@ mod tests {
         drop(rustix::fs::openat(&fd, "leaf", rustix::fs::OFlags::CREATE, rustix::fs::Mode::RWXU).unwrap());
         let snapshot = look(dir.path());
         assert_eq!((snapshot.len(), snapshot.bounds().unreadable_count), (1, 0));
-        assert!(snapshot.at(0).path.len() > 4_096);
+        assert!(snapshot.at(0).path().len() > 4_096);
     }
 
     #[test]

@@ -31,8 +31,8 @@ pub(crate) fn nanos(sec: impl Into<i64>, nsec: impl TryInto<i64>) -> i64 {
 pub(crate) enum Freshness {
     /// Every later change will carry a later time.
     Settled,
-    /// It was stamped in the current tick.
-    Fresh,
+    /// It was stamped in the current tick, at this time.
+    Fresh(i64),
     /// It lies so far ahead that a later change may carry an earlier or the same time.
     Ahead,
 }
@@ -42,8 +42,10 @@ pub(crate) enum Freshness {
 pub(crate) fn freshness(mtime: i64, ctime: i64, clock: i64) -> Freshness {
     if ctime >= clock.saturating_add(PATIENCE_NS) {
         Freshness::Ahead
-    } else if ctime >= clock || (mtime >= clock && mtime < clock.saturating_add(PATIENCE_NS)) {
-        Freshness::Fresh
+    } else if mtime >= clock && mtime < clock.saturating_add(PATIENCE_NS) {
+        Freshness::Fresh(mtime.max(ctime))
+    } else if ctime >= clock {
+        Freshness::Fresh(ctime)
     } else {
         Freshness::Settled
     }
@@ -74,8 +76,9 @@ mod tests {
     fn tells_fresh_from_settled() {
         let now = 1_000_000_000_000;
         assert_eq!(freshness(now - 1, now - 1, now), Freshness::Settled);
-        assert_eq!(freshness(now - 1, now, now), Freshness::Fresh);
-        assert_eq!(freshness(now, now - 1, now), Freshness::Fresh);
+        assert_eq!(freshness(now - 1, now, now), Freshness::Fresh(now));
+        assert_eq!(freshness(now, now - 1, now), Freshness::Fresh(now));
+        assert_eq!(freshness(i64::MAX, now + 3, now), Freshness::Fresh(now + 3));
         assert_eq!(freshness(i64::MAX, now - 1, now), Freshness::Settled);
         assert_eq!(freshness(now, now + 5_000_000_000, now), Freshness::Ahead);
     }

@@ -125,7 +125,19 @@ impl TreeEntry {
     }
 }
 
-/// Keeps `look` under `refs/runs/<run>/<name>` and its manifest under `refs/manifests/<run>/<name>`.
+/// The git tree of one directory of a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subtree {
+    /// It was not made yet.
+    Unknown,
+    /// The directory holds nothing that git keeps.
+    Nothing,
+    /// It is in the store.
+    Tree(ObjectId),
+}
+
+/// Keeps `look` under `refs/runs/<run>/<name>` and its manifest under `refs/manifests/<run>/<name>`. Trees of
+/// directories that did not move since an earlier look was kept are not made again.
 pub(crate) fn keep(
     store: &Store,
     look: &Look,
@@ -133,73 +145,131 @@ pub(crate) fn keep(
     name: &str,
     limit: u64,
 ) -> Result<Kept, StoreError> {
-    let mut manifest = Manifest { schema: 1, ..Manifest::default() };
-    let mut leaves: Vec<(&[u8], u32, ObjectId)> = Vec::with_capacity(look.snapshot().len());
-    let mut modes = Modes::default();
     let batch = Batch::new(store);
-    for (entry, held) in look.entries() {
-        let not_stored = |why: String, sha1: Option<ObjectId>| NotStored {
-            path: work_path(entry.path),
-            size: entry.size(),
-            sha1: sha1.map(|id| id.to_string()),
-            why,
-        };
-        if entry.path.split(|b| *b == b'/').any(|part| part.eq_ignore_ascii_case(b".git")) {
-            manifest.not_stored.push(not_stored("it is named like a repository".to_owned(), held.id()));
-            continue;
-        }
-        let id = match held {
-            Held::Stored(id) => id,
-            Held::Nothing => {
-                manifest.special.push(work_path(entry.path));
-                continue;
-            }
-            Held::Large(id) => {
-                let left_out = not_stored(format!("it is larger than {limit} bytes"), Some(id));
-                let pointer = pointer(&batch, &left_out)?;
-                manifest.not_stored.push(left_out);
-                pointer
-            }
-            Held::Unknown => {
-                let left_out = not_stored("it could not be read".to_owned(), None);
-                let pointer = pointer(&batch, &left_out)?;
-                manifest.not_stored.push(left_out);
-                pointer
-            }
-        };
-        let mode = git_mode(&entry);
-        if mode != LINK {
-            modes.take(mode, entry);
-        }
-        leaves.push((entry.path, mode, id));
-    }
-    let tree = write_tree(&batch, &leaves, 0)?;
+    let (tree, manifest) = write_trees(&batch, look, limit)?;
     batch.finish()?;
-    let full: BTreeSet<&[u8]> = {
-        let mut full = BTreeSet::new();
-        for (path, ..) in &leaves {
-            let mut dir = split(path).0;
-            while !dir.is_empty() && full.insert(dir) {
-                dir = split(dir).0;
-            }
-        }
-        full
-    };
-    for dir in look.snapshot().directories() {
-        if dir.path.split(|b| *b == b'/').any(|part| part.eq_ignore_ascii_case(b".git")) {
-            continue;
-        }
-        modes.take(DIRECTORY, dir);
-        if !full.contains(dir.path) {
-            manifest.empty.push(work_path(dir.path));
-        }
-    }
-    modes.settle(&mut manifest);
     store.set_ref("runs", run, name, &tree)?;
     let text = serde_json::to_vec_pretty(&manifest).unwrap_or_default();
     let blob = store.put(ObjectKind::Blob, &text)?;
     store.set_ref("manifests", run, name, &blob)?;
     Ok(Kept { tree: tree.into(), manifest })
+}
+
+/// Makes the trees of a look that are not known, from the innermost directories outwards, and notes what git drops.
+fn write_trees(batch: &Batch<'_>, look: &Look, limit: u64) -> Result<(ObjectId, Manifest), StoreError> {
+    let snapshot = look.snapshot();
+    let listings = snapshot.listings();
+    let mut known = look.subtrees();
+    let mut manifest = Manifest { schema: 1, ..Manifest::default() };
+    let mut modes = Modes::default();
+    // What a directory holds, collected until its turn comes; only for directories whose tree is not known.
+    let mut below: BTreeMap<usize, Vec<Item<'_>>> = BTreeMap::new();
+    for (at, listing) in listings.iter().enumerate().rev() {
+        let (path, facts) = (listing.path(), listing.facts);
+        let repository = path.split(|b| *b == b'/').any(is_repository_name);
+        let first = snapshot.first_of(at);
+        let unknown = known[at] == Subtree::Unknown;
+        let mut items = below.remove(&at).unwrap_or_default();
+        for (i, (name, facts)) in listing.files().enumerate() {
+            let entry = Entry { dir: path, name, facts };
+            let leaf = Leaf { entry, held: look.held(first + i), repository, limit };
+            let mode = git_mode(&entry);
+            if leaf.is_in_tree() && mode != LINK {
+                modes.take(mode, entry);
+            }
+            let left_out = leaf.left_out(&mut manifest);
+            if unknown && leaf.is_in_tree() {
+                let id = match (leaf.held, &left_out) {
+                    (Held::Stored(id), _) => id,
+                    (_, Some(left_out)) => pointer(batch, left_out)?,
+                    (_, None) => continue,
+                };
+                items.push(Item { name, mode, id });
+            }
+            manifest.not_stored.extend(left_out);
+        }
+        if unknown {
+            known[at] = if items.is_empty() && !path.is_empty() {
+                Subtree::Nothing
+            } else {
+                Subtree::Tree(write_tree(batch, items)?)
+            };
+        }
+        if path.is_empty() {
+            continue;
+        }
+        let (dir, name) = split(path);
+        if !repository {
+            modes.take(DIRECTORY, Entry { dir, name, facts });
+            if known[at] == Subtree::Nothing {
+                manifest.empty.push(work_path(path));
+            }
+        }
+        let parent = snapshot.listing_of(dir).filter(|parent| known[*parent] == Subtree::Unknown);
+        if let (Some(parent), Subtree::Tree(id)) = (parent, known[at]) {
+            below.entry(parent).or_default().push(Item { name, mode: DIRECTORY, id });
+        }
+    }
+    modes.settle(&mut manifest);
+    manifest.empty.sort_unstable();
+    manifest.special.sort_unstable();
+    manifest.not_stored.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    let tree = match known.first() {
+        Some(Subtree::Tree(tree)) => *tree,
+        // A look without even its folder, as none is taken: an empty tree.
+        _ => write_tree(batch, Vec::new())?,
+    };
+    Ok((tree, manifest))
+}
+
+/// One entry of a tree object.
+struct Item<'a> {
+    name: &'a [u8],
+    mode: u32,
+    id: ObjectId,
+}
+
+/// One file, link or special file, and how it is kept.
+struct Leaf<'a> {
+    entry: Entry<'a>,
+    held: Held,
+    /// It lies below something that is named like a repository.
+    repository: bool,
+    limit: u64,
+}
+
+impl Leaf<'_> {
+    fn is_in_tree(&self) -> bool {
+        self.held != Held::Nothing && !self.repository && !is_repository_name(self.entry.name)
+    }
+
+    /// What the manifest says of it where its content is not in the store; special files are noted as such.
+    fn left_out(&self, manifest: &mut Manifest) -> Option<NotStored> {
+        let Self { entry, held, .. } = self;
+        let not_stored = |why: String| NotStored {
+            path: entry.work_path(),
+            size: entry.size(),
+            sha1: held.id().map(|id| id.to_string()),
+            why,
+        };
+        if self.repository || is_repository_name(entry.name) {
+            return Some(not_stored("it is named like a repository".to_owned()));
+        }
+        match held {
+            Held::Stored(_) => None,
+            Held::Nothing => {
+                manifest.special.push(entry.work_path());
+                None
+            }
+            Held::Large(_) => Some(not_stored(format!("it is larger than {} bytes", self.limit))),
+            Held::Unknown => Some(not_stored("it could not be read".to_owned())),
+        }
+    }
+}
+
+/// Git tools refuse trees that hold this name, in any case.
+fn is_repository_name(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b".git")
 }
 
 fn git_mode(entry: &Entry<'_>) -> u32 {
@@ -223,12 +293,12 @@ fn pointer(batch: &Batch<'_>, left_out: &NotStored) -> Result<ObjectId, StoreErr
 /// Permission bits, so that only those which differ from the most frequent ones are written down.
 #[derive(Default)]
 struct Modes<'a> {
-    all: BTreeMap<u32, Vec<(&'a [u8], u32)>>,
+    all: BTreeMap<u32, Vec<Entry<'a>>>,
 }
 
 impl<'a> Modes<'a> {
     fn take(&mut self, git_mode: u32, entry: Entry<'a>) {
-        self.all.entry(git_mode).or_default().push((entry.path, entry.permissions()));
+        self.all.entry(git_mode).or_default().push(entry);
     }
 
     fn settle(self, manifest: &mut Manifest) {
@@ -238,8 +308,8 @@ impl<'a> Modes<'a> {
         {
             let found = self.all.get(&git_mode).map_or(&[][..], Vec::as_slice);
             let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
-            for (_, mode) in found {
-                *counts.entry(*mode).or_default() += 1;
+            for entry in found {
+                *counts.entry(entry.permissions()).or_default() += 1;
             }
             let usual =
                 counts.into_iter().max_by_key(|(mode, n)| (*n, *mode)).map_or(usual, |(mode, _)| mode);
@@ -248,49 +318,24 @@ impl<'a> Modes<'a> {
                 EXECUTABLE => manifest.executable_mode = usual,
                 _ => manifest.directory_mode = usual,
             }
-            let others = found.iter().filter(|(_, mode)| *mode != usual);
+            let others = found.iter().filter(|entry| entry.permissions() != usual);
             let list =
                 if git_mode == DIRECTORY { &mut manifest.directory_modes } else { &mut manifest.modes };
-            list.extend(others.map(|(path, mode)| (work_path(path), *mode)));
+            list.extend(others.map(|entry| (entry.work_path(), entry.permissions())));
         }
     }
 }
 
-/// Writes the tree of `leaves`, which are sorted by path and share their first `depth` bytes.
-fn write_tree(
-    batch: &Batch<'_>,
-    leaves: &[(&[u8], u32, ObjectId)],
-    depth: usize,
-) -> Result<ObjectId, StoreError> {
-    let mut entries: Vec<(&[u8], u32, ObjectId)> = Vec::new();
-    let mut rest = leaves;
-    while let Some((path, mode, id)) = rest.first() {
-        let below = &path[depth..];
-        match below.iter().position(|b| *b == b'/') {
-            None => {
-                entries.push((below, *mode, *id));
-                rest = &rest[1..];
-            }
-            Some(end) => {
-                let prefix = &path[..=depth + end];
-                let count = rest.partition_point(|(path, ..)| path.starts_with(prefix));
-                let id = write_tree(batch, &rest[..count], depth + end + 1)?;
-                entries.push((&below[..end], DIRECTORY, id));
-                rest = &rest[count..];
-            }
-        }
-    }
+fn write_tree(batch: &Batch<'_>, mut items: Vec<Item<'_>>) -> Result<ObjectId, StoreError> {
     // Git sorts a directory as if its name ended in a slash.
-    let key = |(name, mode, _): &(&[u8], u32, ObjectId)| {
-        let mut key = name.to_vec();
-        if *mode == DIRECTORY {
-            key.push(b'/');
-        }
+    let key = |item: &Item<'_>| {
+        let mut key = item.name.to_vec();
+        key.extend((item.mode == DIRECTORY).then_some(b'/'));
         key
     };
-    entries.sort_by_cached_key(key);
+    items.sort_by_cached_key(key);
     let mut content = Vec::new();
-    for (name, mode, id) in entries {
+    for Item { name, mode, id } in items {
         content.extend_from_slice(format!("{mode:o} ").as_bytes());
         content.extend_from_slice(name);
         content.push(0);

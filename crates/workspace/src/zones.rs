@@ -3,16 +3,18 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 use triphammer_model::WorkPath;
 
 use crate::git::{IgnoreAsker, tracked_directories};
+use crate::lister::{Scene, Want, has_valid_tag};
 use crate::look::LookError;
 use crate::root::{Root, ancestors, split, work_path};
 use crate::skip_set::{self, Force};
-use crate::walk::{self, Want};
+use crate::walk::walk;
 
 /// What a path belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,15 +140,17 @@ impl ZoneMap {
         let hidden = |dir: &[u8]| dir.split(|b| *b == b'/').any(|part| part.starts_with(b"."));
         let depends = |dir: &[u8]| hidden(dir) || skip_set::directory(split(dir).1).is_some();
         map.stored.tracked = tracked.iter().filter(|dir| depends(dir)).map(|dir| work_path(dir)).collect();
-        let mut tagged = BTreeSet::new();
-        let found = walk::walk(root, &map, Want::BOTH, &mut |dir| {
+        let tagged = Mutex::new(BTreeSet::new());
+        let judge = |dir: &[u8]| {
             let cache = !tracked.contains(dir);
             if cache {
-                tagged.insert(work_path(dir));
+                tagged.lock().unwrap_or_else(PoisonError::into_inner).insert(work_path(dir));
             }
             cache
-        })?;
-        map.stored.tagged = tagged;
+        };
+        let scene = Scene::new(root, &map, Want::BOTH, &judge);
+        let found = walk(&scene, &[(Vec::new(), Zone::Deliverable)], None)?;
+        map.stored.tagged = tagged.into_inner().unwrap_or_else(PoisonError::into_inner);
         map.stored.held = held(found.directories_with_files(Zone::Deliverable));
         Ok(map)
     }
@@ -164,7 +168,7 @@ impl ZoneMap {
             if let Zone::Cache(_) = zone {
                 return zone;
             }
-            if walk::has_valid_tag(root, dir) && self.believes_tag(dir, &mut asker) {
+            if has_valid_tag(root, dir) && self.believes_tag(dir, &mut asker) {
                 return Zone::Cache(CacheReason::CachedirTag);
             }
         }

@@ -1,0 +1,328 @@
+//! Reading one directory: its names, and the stats of what lies in it.
+
+use std::ffi::CStr;
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::facts::Facts;
+use crate::listing::{Listing, ListingBuilder};
+use crate::root::Root;
+use crate::tick::{self, Freshness};
+use crate::zones::{Zone, ZoneMap};
+
+/// The first 43 bytes of a valid `CACHEDIR.TAG`, see <https://bford.info/cachedir/>.
+const TAG_SIGNATURE: &[u8; 43] = b"Signature: 8a477f597d28d172789f06886806bc55";
+
+/// Bytes of names that are asked for in one call.
+#[cfg(target_os = "linux")]
+const BUFFER: usize = 64 << 10;
+
+/// Which zones a pass lists.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Want {
+    deliverable: bool,
+    infrastructure: bool,
+}
+
+impl Want {
+    pub(crate) const DELIVERABLE: Self = Self { deliverable: true, infrastructure: false };
+    pub(crate) const INFRASTRUCTURE: Self = Self { deliverable: false, infrastructure: true };
+    pub(crate) const BOTH: Self = Self { deliverable: true, infrastructure: true };
+
+    /// Whether directories of `zone` are entered: infrastructure may lie anywhere below the deliverable.
+    pub(crate) fn enters(self, zone: Zone) -> bool {
+        zone == Zone::Deliverable || self.lists(zone)
+    }
+
+    pub(crate) fn lists(self, zone: Zone) -> bool {
+        match zone {
+            Zone::Deliverable => self.deliverable,
+            Zone::Infrastructure => self.infrastructure,
+            Zone::Cache(_) => false,
+        }
+    }
+}
+
+/// Answers whether the valid tag in a directory is believed.
+pub(crate) type TagJudge<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
+
+/// What a pass goes by; its threads share it.
+pub(crate) struct Scene<'a> {
+    pub(crate) root: &'a Root,
+    pub(crate) zones: &'a ZoneMap,
+    pub(crate) want: Want,
+    /// The file system's name where its times prove nothing.
+    pub(crate) foreign: Option<&'static str>,
+    pub(crate) believes_tag: TagJudge<'a>,
+}
+
+impl<'a> Scene<'a> {
+    pub(crate) fn new(root: &'a Root, zones: &'a ZoneMap, want: Want, believes_tag: TagJudge<'a>) -> Self {
+        Self { root, zones, want, foreign: root.foreign_file_system(), believes_tag }
+    }
+}
+
+/// Flags with which a directory is opened to be listed.
+pub(crate) const LIST: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Whether the directory `dir` carries a `CACHEDIR.TAG` with the published signature.
+pub(crate) fn has_valid_tag(root: &Root, dir: &[u8]) -> bool {
+    root.open_dir(dir).is_ok_and(|fd| is_tagged(fd.as_fd()))
+}
+
+fn is_tagged(dir: BorrowedFd<'_>) -> bool {
+    let name = c"CACHEDIR.TAG";
+    if !Facts::at(dir, name).is_ok_and(|facts| facts.kind() == FileType::RegularFile) {
+        return false;
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let Ok(fd) = rustix::fs::openat(dir, name, flags, Mode::empty()) else { return false };
+    if !Facts::at(fd.as_fd(), c"").is_ok_and(|facts| facts.kind() == FileType::RegularFile) {
+        return false;
+    }
+    let mut start = [0; TAG_SIGNATURE.len()];
+    std::fs::File::from(fd).read_exact(&mut start).is_ok() && start == *TAG_SIGNATURE
+}
+
+/// How a kept listing stands now.
+pub(crate) enum Again {
+    /// As it was, in every stat.
+    Same,
+    /// The same names with other stats.
+    Restated(Listing),
+    /// The names may be others.
+    Stale,
+}
+
+/// Reads directories; a thread keeps one, so that its buffers are made once.
+pub(crate) struct Lister {
+    #[cfg(target_os = "linux")]
+    buffer: Vec<u8>,
+    names: Vec<u8>,
+    entries: Vec<Name>,
+    path: Vec<u8>,
+}
+
+struct Name {
+    start: usize,
+    /// Where its NUL is.
+    end: usize,
+    kind: FileType,
+}
+
+impl Lister {
+    pub(crate) fn new() -> Self {
+        Self {
+            #[cfg(target_os = "linux")]
+            buffer: Vec::with_capacity(BUFFER),
+            names: Vec::new(),
+            entries: Vec::new(),
+            path: Vec::new(),
+        }
+    }
+
+    /// Lists the open directory `fd` at path `dir`; `None` when it is a cache by its tag.
+    pub(crate) fn list(
+        &mut self,
+        scene: &Scene<'_>,
+        fd: BorrowedFd<'_>,
+        dir: &[u8],
+        zone: Zone,
+    ) -> Result<Option<Listing>, Errno> {
+        let mut age = Age::now();
+        let facts = age.judge(scene, Facts::at(fd, c"")?);
+        self.names.clear();
+        self.entries.clear();
+        self.read_names(fd)?;
+        let Self { names, entries, path, .. } = self;
+        let mut builder = ListingBuilder::new(dir);
+        if entries.iter().any(|entry| &names[entry.start..entry.end] == b"CACHEDIR.TAG") {
+            if !dir.is_empty() && is_tagged(fd) && (scene.believes_tag)(dir) {
+                return Ok(None);
+            }
+            builder.tag();
+        }
+        entries.sort_unstable_by(|a, b| names[a.start..a.end].cmp(&names[b.start..b.end]));
+        let lists = scene.want.lists(zone);
+        builder.reserve(if lists { entries.len() } else { 0 }, names.len());
+        path.clear();
+        path.extend_from_slice(dir);
+        if !dir.is_empty() {
+            path.push(b'/');
+        }
+        let base = path.len();
+        for entry in entries.iter() {
+            let name = &names[entry.start..entry.end];
+            path.truncate(base);
+            path.extend_from_slice(name);
+            let mut kind = entry.kind;
+            let mut facts = None;
+            if kind == FileType::Unknown || (kind != FileType::Directory && lists) {
+                let name = CStr::from_bytes_with_nul(&names[entry.start..=entry.end]).unwrap_or(c"");
+                match Facts::at(fd, name) {
+                    Ok(found) => {
+                        kind = found.kind();
+                        facts = Some(found);
+                    }
+                    Err(Errno::NOENT) => {
+                        builder.hidden().vanished += 1;
+                        continue;
+                    }
+                    Err(error) => {
+                        let why = std::io::Error::from(error).to_string();
+                        builder.hidden().unreadable.push((path.clone(), why));
+                        continue;
+                    }
+                }
+            }
+            if kind == FileType::Directory {
+                match scene.zones.directory(zone, path) {
+                    Zone::Cache(reason) => builder.hidden().pruned.push((path.clone(), reason)),
+                    zone => builder.dir(name, zone),
+                }
+            } else if let Some(reason) = scene.zones.file(path) {
+                builder.hidden().pruned.push((path.clone(), reason));
+            } else if let (true, Some(facts)) = (lists, facts) {
+                builder.file(name, &age.judge(scene, facts));
+            }
+        }
+        Ok(Some(builder.finish(zone, facts, age.fresh)))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn read_names(&mut self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
+        let mut dir = rustix::fs::RawDir::new(fd, self.buffer.spare_capacity_mut());
+        while let Some(entry) = dir.next() {
+            let entry = entry?;
+            let start = self.names.len();
+            self.names.extend_from_slice(entry.file_name().to_bytes_with_nul());
+            push(&mut self.entries, &mut self.names, start, entry.file_type());
+        }
+        Ok(())
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn read_names(&mut self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
+        self.read_names_portably(fd)
+    }
+
+    /// The same through the C library's way of reading directories, for systems without `getdents64`.
+    #[cfg(any(test, not(target_os = "linux")))]
+    fn read_names_portably(&mut self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
+        for entry in rustix::fs::Dir::read_from(fd)? {
+            let entry = entry?;
+            let start = self.names.len();
+            self.names.extend_from_slice(entry.file_name().to_bytes_with_nul());
+            push(&mut self.entries, &mut self.names, start, entry.file_type());
+        }
+        Ok(())
+    }
+}
+
+/// Compares the open directory `fd` with how it was listed before. As long as a directory's own times stand
+/// still so do the names in it, and only what they name is asked for.
+pub(crate) fn again(scene: &Scene<'_>, fd: BorrowedFd<'_>, kept: &Listing) -> Result<Again, Errno> {
+    let open_question =
+        |hidden: &crate::listing::Hidden| hidden.vanished > 0 || !hidden.unreadable.is_empty();
+    if kept.tag || kept.facts.uncertain || kept.hidden().is_some_and(open_question) {
+        return Ok(Again::Stale);
+    }
+    let mut age = Age::now();
+    let own = age.judge(scene, Facts::at(fd, c"")?);
+    if !own.same_as(&kept.facts) {
+        return Ok(Again::Stale);
+    }
+    // Made at the first difference only: most directories have none.
+    let mut moved: Option<Vec<Facts>> = None;
+    for index in 0..kept.len() {
+        let was = kept.file(index).1;
+        let Ok(facts) = Facts::at(fd, kept.file_name(index)) else { return Ok(Again::Stale) };
+        if facts.kind() == FileType::Directory {
+            return Ok(Again::Stale);
+        }
+        let facts = age.judge(scene, facts);
+        if facts != was && moved.is_none() {
+            let mut all = Vec::with_capacity(kept.len());
+            all.extend((0..index).map(|i| kept.file(i).1));
+            moved = Some(all);
+        }
+        if let Some(all) = &mut moved {
+            all.push(facts);
+        }
+    }
+    if moved.is_none() && age.fresh.is_none() && !own.uncertain && !kept.uncertain {
+        return Ok(Again::Same);
+    }
+    Ok(Again::Restated(match moved {
+        Some(all) => kept.with_facts(own, all.into_iter(), age.fresh),
+        None => kept.with_facts(own, kept.files().map(|(_, facts)| facts), age.fresh),
+    }))
+}
+
+/// Takes the name that was just appended, unless it is the directory itself or the one above.
+fn push(entries: &mut Vec<Name>, names: &mut Vec<u8>, start: usize, kind: FileType) {
+    if matches!(&names[start..], b".\0" | b"..\0") {
+        names.truncate(start);
+    } else {
+        entries.push(Name { start, end: names.len() - 1, kind });
+    }
+}
+
+/// How old what is looked at is, by the clock that was read before.
+struct Age {
+    clock: i64,
+    /// The latest time that is too fresh to trust.
+    fresh: Option<i64>,
+}
+
+impl Age {
+    /// Read before every stat that is judged by it: what carries this time or a later one may change again without
+    /// showing it.
+    fn now() -> Self {
+        Self { clock: tick::coarse_ns(), fresh: None }
+    }
+
+    /// Notes how fresh `facts` are, and marks them where waiting cannot help.
+    fn judge(&mut self, scene: &Scene<'_>, facts: Facts) -> Facts {
+        let uncertain = match tick::freshness(facts.mtime, facts.ctime, self.clock) {
+            Freshness::Settled => false,
+            Freshness::Ahead => true,
+            Freshness::Fresh(time) => {
+                self.fresh = Some(self.fresh.map_or(time, |latest| latest.max(time)));
+                false
+            }
+        };
+        Facts { uncertain: uncertain || scene.foreign.is_some(), ..facts }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_read_the_same_names() {
+        let dir = tempfile::tempdir().unwrap();
+        for n in 0..3_000 {
+            std::fs::write(dir.path().join(format!("{n}-{}", "x".repeat(n % 200))), "").unwrap();
+        }
+        std::fs::create_dir(dir.path().join("sub")).unwrap();
+        let names = |portably: bool| {
+            let fd = std::fs::File::open(dir.path()).unwrap();
+            let mut lister = Lister::new();
+            let read =
+                if portably { lister.read_names_portably(fd.as_fd()) } else { lister.read_names(fd.as_fd()) };
+            read.unwrap();
+            let mut names: Vec<_> =
+                lister.entries.iter().map(|e| (lister.names[e.start..e.end].to_vec(), e.kind)).collect();
+            names.sort_by(|a, b| a.0.cmp(&b.0));
+            names
+        };
+        assert_eq!(names(false).len(), 3_001);
+        assert_eq!(names(false), names(true));
+    }
+}
