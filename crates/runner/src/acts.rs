@@ -8,6 +8,7 @@ use triphammer_model::{Attempt, Effect, Event, Outcome, Redactor, RunId, RunSumm
 use triphammer_store::{Journal, JournalError, RunDir, Runs};
 use triphammer_workspace::{
     ApplyReport, Eyes, Kept, Lease, Onto, Restored, Root, Store, ZoneConfig, ZoneMap, restore as put,
+    restore_infrastructure,
 };
 
 use crate::folder;
@@ -252,11 +253,17 @@ pub fn restore(runs: &Runs, id: &RunId, attempt: u32, to: &Path, force: bool) ->
     let store = Store::open(&runs.path().join(".store.git")).map_err(ActError::failed)?;
     let name = if attempt == 0 { "0".to_owned() } else { Attempt::new(attempt).dir_name() };
     let kept = store.kept(id, &name).map_err(ActError::failed)?;
+    let mut restored;
     if force && to.exists() {
         let root = Root::open(to).map_err(ActError::failed)?;
         let config = ZoneConfig { skip: Vec::new(), runs: Some(runs.path().to_owned()) };
         let zones = ZoneMap::capture(&root, &config).map_err(ActError::failed)?;
-        return put(&store, &kept, to, Onto::Exact(&zones)).map_err(ActError::failed);
+        restored = put(&store, &kept, to, Onto::Exact(&zones)).map_err(ActError::failed)?;
+    } else {
+        restored = put(&store, &kept, to, Onto::Fresh).map_err(ActError::failed)?;
     }
-    put(&store, &kept, to, Onto::Fresh).map_err(ActError::failed)
+    if let Some(kept) = store.kept_infrastructure(id, &name).map_err(ActError::failed)? {
+        restored.add(restore_infrastructure(&store, &kept, to).map_err(ActError::failed)?);
+    }
+    Ok(restored)
 }

@@ -45,14 +45,17 @@ impl Run<'_> {
             ));
         }
         let before = self.take_look()?;
-        let infrastructure = self.eyes.infrastructure().doing("looking at hidden tool folders")?;
+        let infrastructure = self.look_at_infrastructure(&before)?;
         self.dir.make(&dir).doing("making the attempt's folder")?;
         fingerprint_file::write(before.snapshot(), &dir.join("before.fp"))
             .doing("writing the fingerprint")?;
         if !infrastructure.is_empty() {
             self.dir.make(&self.dir.live()).doing("making a folder")?;
-            fingerprint_file::write(&infrastructure, &self.dir.live().join(INFRASTRUCTURE_FILE))
+            fingerprint_file::write(infrastructure.snapshot(), &self.dir.live().join(INFRASTRUCTURE_FILE))
                 .doing("writing the fingerprint of hidden tool folders")?;
+        }
+        if attempt.get() == 1 {
+            self.keep_infrastructure(&infrastructure, "0")?;
         }
         self.sight.infrastructure = Some(infrastructure);
         self.eyes

@@ -5,9 +5,7 @@ use std::time::{Duration, Instant};
 
 use triphammer_gate::{Gate, GateContext, GateProgress, IntegrityInput, Interrupted, TestCensus, WorkFiles};
 use triphammer_model::event::Isolation;
-use triphammer_model::{
-    Attempt, Event, FailReason, Finding, GateKind, GateVerdict, Launch, Report, WorkPath,
-};
+use triphammer_model::{Attempt, Event, FailReason, Finding, GateKind, GateVerdict, Launch, Report};
 use triphammer_workspace::{EntryKind, Look};
 
 use crate::error::{Doing, Trouble};

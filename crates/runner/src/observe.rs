@@ -28,7 +28,8 @@ impl Run<'_> {
         };
         let after = self.look_since(&before)?;
         let observed = moved(&before, &after);
-        let infrastructure = self.infrastructure_moved(&observed)?;
+        let infrastructure_now = self.look_at_infrastructure(&after)?;
+        let infrastructure = self.infrastructure_moved(&observed, &infrastructure_now);
         let receipt = self.receipt(attempt)?;
         let claimed = self.stand(attempt, &before, &observed, &receipt.files);
         let mut movement = Movement {
@@ -44,6 +45,8 @@ impl Run<'_> {
             self.sight.moved_by_agents.insert(o.path.clone());
         }
 
+        self.keep_infrastructure(&infrastructure_now, &attempt.dir_name())?;
+        self.sight.infrastructure = Some(infrastructure_now);
         let id = self.dir.id().clone();
         let left = self
             .eyes
@@ -82,16 +85,30 @@ impl Run<'_> {
         Ok(look)
     }
 
-    /// Infrastructure is looked at whenever the deliverable did not move.
-    fn infrastructure_moved(&self, observed: &[Observed]) -> Result<Option<Infrastructure>, Trouble> {
-        let still = observed.iter().all(|o| o.content == Content::Same);
-        match &self.sight.infrastructure {
-            Some(earlier) if still => {
-                let now = self.eyes.infrastructure().doing("looking at hidden tool folders")?;
-                Ok(Some(moved_infrastructure(earlier, &now)))
-            }
-            _ => Ok(None),
+    /// Looks at hidden tool folders beside a look at the deliverable.
+    pub(crate) fn look_at_infrastructure(&mut self, beside: &Look) -> Result<Look, Trouble> {
+        let begun = Instant::now();
+        let last = self.sight.infrastructure.as_ref();
+        let look = self.eyes.infrastructure(beside, last).doing("looking at hidden tool folders")?;
+        self.timings.tick_waits += look.waited();
+        self.timings.looks += begun.elapsed();
+        Ok(look)
+    }
+
+    /// Keeps what hidden tool folders hold: gates that run again may need it.
+    pub(crate) fn keep_infrastructure(&self, look: &Look, name: &str) -> Result<(), Trouble> {
+        if look.is_empty() {
+            return Ok(());
         }
+        let kept = self.eyes.keep_infrastructure(look, self.dir.id(), name);
+        kept.doing("keeping hidden tool folders").map(drop)
+    }
+
+    /// What infrastructure did counts where the deliverable did not move.
+    fn infrastructure_moved(&self, observed: &[Observed], now: &Look) -> Option<Infrastructure> {
+        let still = observed.iter().all(|o| o.content == Content::Same);
+        let earlier = self.sight.infrastructure.as_ref().filter(|_| still)?;
+        Some(moved_infrastructure(earlier.snapshot(), now.snapshot()))
     }
 
     /// What the receipt claims; an attempt whose process died before it wrote one claims nothing.
@@ -116,7 +133,7 @@ impl Run<'_> {
             zones: self.eyes.zones(),
             observed,
             before: before.snapshot(),
-            infrastructure_before: self.sight.infrastructure.as_ref(),
+            infrastructure_before: self.sight.infrastructure.as_ref().map(Look::snapshot),
             window: Window::new(start, end),
         };
         stand(&scene, files)
@@ -187,7 +204,8 @@ impl Run<'_> {
             .store()
             .kept(self.dir.id(), &before_name(attempt))
             .doing("finding the tree before the attempt")?;
-        self.sight.infrastructure = fingerprint_file::read(&self.dir.live().join(INFRASTRUCTURE_FILE)).ok();
+        let infrastructure = fingerprint_file::read(&self.dir.live().join(INFRASTRUCTURE_FILE));
+        self.sight.infrastructure = infrastructure.ok().map(Look::by_stats);
         self.eyes.remember(snapshot, &kept).doing("remembering the tree before the attempt")
     }
 }

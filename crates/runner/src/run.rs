@@ -13,7 +13,7 @@ use triphammer_model::{
     AgentName, Attempt, Cancel, Effect, Event, Outcome, Report, RunSummary, Spec, Supervisor, WorkPath,
 };
 use triphammer_store::{Journal, RunDir, digest_artifacts};
-use triphammer_workspace::{Eyes, Lease, Look, Protected, Root, Snapshot};
+use triphammer_workspace::{Eyes, Lease, Look, Protected, Root};
 
 use crate::agents::Agents;
 use crate::environment::Variables;
@@ -29,7 +29,7 @@ pub(crate) struct Sight {
     /// The look before the attempt at hand.
     pub(crate) before: Option<Look>,
     /// Infrastructure before the attempt at hand.
-    pub(crate) infrastructure: Option<Snapshot>,
+    pub(crate) infrastructure: Option<Look>,
     /// The start.
     pub(crate) start: Look,
     /// Paths that agents (not gates) moved since the start.

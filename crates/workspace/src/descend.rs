@@ -19,7 +19,7 @@ use crate::zones::Zone;
 pub(crate) const MAX_DEPTH: usize = 1_000;
 
 /// Directories nested deeper than this are opened by their whole path, so that open ones stay few.
-pub(crate) const MAX_OPEN: usize = 64;
+pub(crate) const MAX_OPEN: usize = 32;
 
 /// Entries after which a further thread pays for itself.
 const ALONE: usize = 1_500;

@@ -138,11 +138,24 @@ impl Lister {
         self.names.clear();
         self.entries.clear();
         self.read_names(fd)?;
+        let builder = self.look_at(scene, fd, dir, zone, &mut age);
+        Ok(builder.map(|builder| builder.finish(zone, facts, age.fresh)))
+    }
+
+    /// Asks for the stats of the names that were read; `None` when the directory is a cache by its tag.
+    fn look_at(
+        &mut self,
+        scene: &Scene<'_>,
+        fd: BorrowedFd<'_>,
+        dir: &[u8],
+        zone: Zone,
+        age: &mut Age,
+    ) -> Option<ListingBuilder> {
         let Self { names, entries, path, .. } = self;
         let mut builder = ListingBuilder::new(dir);
         if entries.iter().any(|entry| &names[entry.start..entry.end] == b"CACHEDIR.TAG") {
             if !dir.is_empty() && is_tagged(fd) && (scene.believes_tag)(dir) {
-                return Ok(None);
+                return None;
             }
             builder.tag();
         }
@@ -190,7 +203,7 @@ impl Lister {
                 builder.file(name, &age.judge(scene, facts));
             }
         }
-        Ok(Some(builder.finish(zone, facts, age.fresh)))
+        Some(builder)
     }
 
     #[cfg(target_os = "linux")]
@@ -324,5 +337,34 @@ mod tests {
         };
         assert_eq!(names(false).len(), 3_001);
         assert_eq!(names(false), names(true));
+    }
+
+    /// Some file systems do not say what is a directory.
+    #[test]
+    fn kinds_that_are_not_told_are_asked_for() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("file"), "x").unwrap();
+        std::fs::create_dir(dir.path().join("sub")).unwrap();
+        std::fs::create_dir(dir.path().join("node_modules")).unwrap();
+        std::os::unix::fs::symlink("sub", dir.path().join("link")).unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let zones = ZoneMap::capture(&root, &crate::zones::ZoneConfig::default()).unwrap();
+        for want in [Want::DELIVERABLE, Want::INFRASTRUCTURE] {
+            let scene = Scene::new(&root, &zones, want, &|_| false);
+            let mut lister = Lister::new();
+            let fd = root.open_dir(b"").unwrap();
+            let told = lister.list(&scene, fd.as_fd(), b"", Zone::Deliverable).unwrap().unwrap();
+            let fd = root.open_dir(b"").unwrap();
+            lister.names.clear();
+            lister.entries.clear();
+            lister.read_names(fd.as_fd()).unwrap();
+            lister.entries.iter_mut().for_each(|entry| entry.kind = FileType::Unknown);
+            let mut age = Age::now();
+            let asked = lister.look_at(&scene, fd.as_fd(), b"", Zone::Deliverable, &mut age).unwrap();
+            let asked = asked.finish(Zone::Deliverable, told.facts, age.fresh);
+            assert!(asked.files().eq(told.files()) && asked.dirs().eq(told.dirs()));
+            assert_eq!(asked.dirs().collect::<Vec<_>>(), [(&b"sub"[..], Zone::Deliverable)]);
+            assert_eq!(asked.hidden().unwrap().pruned.len(), 1);
+        }
     }
 }

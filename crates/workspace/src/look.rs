@@ -16,7 +16,7 @@ use crate::packs::Batch;
 use crate::root::{Root, split};
 use crate::snapshot::{Entry, EntryKind, Pair, Snapshot, directory_pairs, entry_pairs};
 use crate::store_objects::{ObjectId, ObjectKind, PutError, Store, StoreError, hash_file};
-use crate::trees::{Kept, Subtree, keep};
+use crate::trees::{DELIVERABLE, Kept, Subtree, keep};
 use crate::walk::SHOWN;
 use crate::zones::{BadSkip, ZoneMap};
 
@@ -61,13 +61,15 @@ pub(crate) enum Held {
     Nothing,
     /// It could not be read.
     Unknown,
+    /// It was not read: there is too much of its kind.
+    Unread,
 }
 
 impl Held {
     pub(crate) fn id(self) -> Option<ObjectId> {
         match self {
             Self::Stored(id) | Self::Large(id) => Some(id),
-            Self::Nothing | Self::Unknown => None,
+            Self::Nothing | Self::Unknown | Self::Unread => None,
         }
     }
 }
@@ -90,6 +92,14 @@ struct Inner {
 impl Look {
     fn new(snapshot: Snapshot, held: Vec<Held>, bounds: Bounds, subtrees: Vec<Subtree>) -> Self {
         Self { inner: Arc::new(Inner { snapshot, held, bounds, subtrees: Mutex::new(subtrees) }) }
+    }
+
+    /// A look of which only names and stats were written down.
+    pub fn by_stats(snapshot: Snapshot) -> Self {
+        let held = vec![Held::Unread; snapshot.len()];
+        let subtrees = vec![Subtree::Unknown; snapshot.listings().len()];
+        let bounds = snapshot.bounds().clone();
+        Self::new(snapshot, held, bounds, subtrees)
     }
 
     /// The git tree of each directory of the snapshot, as far as known.
@@ -190,15 +200,7 @@ impl Eyes {
             None => Snapshot::deliverable(&self.root, &self.zones)?,
             Some(last) => Snapshot::deliverable_since(&self.root, &self.zones, last.snapshot())?,
         };
-        Ok(self.fill(snapshot, last)?)
-    }
-
-    /// Looks at the infrastructure, by names and stats only.
-    ///
-    /// # Errors
-    /// [`LookError`] when the folder cannot be listed.
-    pub fn infrastructure(&self) -> Result<Snapshot, LookError> {
-        Snapshot::infrastructure(&self.root, &self.zones)
+        Ok(self.fill(snapshot, last, true)?)
     }
 
     /// Keeps a look as a tree under `refs/runs/<run>/<name>`, with its manifest.
@@ -206,7 +208,7 @@ impl Eyes {
     /// # Errors
     /// [`StoreError`].
     pub fn keep(&self, look: &Look, run: &RunId, name: &str) -> Result<Kept, StoreError> {
-        keep(&self.store, look, run, name, self.limit)
+        keep(&self.store, look, DELIVERABLE, run, name, self.limit)
     }
 
     /// Rebuilds the look that a killed process had written down: its snapshot from `before.fp`, its content from
@@ -237,14 +239,22 @@ impl Eyes {
         Ok(Look::new(snapshot, held, bounds, subtrees))
     }
 
-    /// Adds content to a snapshot.
-    fn fill(&self, snapshot: Snapshot, last: Option<&Look>) -> Result<Look, StoreError> {
+    /// Adds content to a snapshot: what is known since `last`, and what can be read where it is to be read.
+    pub(crate) fn fill(
+        &self,
+        snapshot: Snapshot,
+        last: Option<&Look>,
+        read: bool,
+    ) -> Result<Look, StoreError> {
         let mut held = vec![Held::Unknown; snapshot.len()];
         let mut subtrees = vec![Subtree::Unknown; snapshot.listings().len()];
         let mut open = Vec::new();
         match last {
             Some(last) => carry_over(last, &snapshot, &mut held, &mut subtrees, &mut open),
             None => open.extend(0..snapshot.len()),
+        }
+        if !read {
+            open.drain(..).for_each(|index| held[index] = Held::Unread);
         }
         let mut bounds = snapshot.bounds().clone();
         for (index, read) in self.read_all(&snapshot, &open)? {
@@ -390,7 +400,7 @@ fn carry_over(
             }
         }
         for index in entries {
-            if held[index] == Held::Unknown {
+            if matches!(held[index], Held::Unknown | Held::Unread) {
                 moved[new] = true;
                 open.push(index);
             }

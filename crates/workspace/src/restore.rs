@@ -146,7 +146,7 @@ impl Eyes {
 }
 
 /// What has to be done, decided before anything is touched.
-struct Plan {
+pub(crate) struct Plan {
     delete: Vec<WorkPath>,
     write: Vec<TreeEntry>,
     chmod: Vec<(WorkPath, u32)>,
@@ -157,7 +157,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn make(store: &Store, kept: &Kept, have: &Look) -> Result<Self, StoreError> {
+    pub(crate) fn make(store: &Store, kept: &Kept, have: &Look) -> Result<Self, StoreError> {
         let manifest = &kept.manifest;
         let target = store.list(&kept.tree)?;
         let not_stored: BTreeMap<&WorkPath, &NotStored> =
@@ -230,7 +230,12 @@ impl Plan {
         Ok(Self { delete, write, chmod, directories, obsolete, done })
     }
 
-    fn carry_out(self, eyes: &Eyes, kept: &Kept, have: &Look) -> Result<Restored, RestoreError> {
+    /// The same without removing anything that the tree does not hold.
+    pub(crate) fn without_deletions(self) -> Self {
+        Self { delete: Vec::new(), obsolete: Vec::new(), ..self }
+    }
+
+    pub(crate) fn carry_out(self, eyes: &Eyes, kept: &Kept, have: &Look) -> Result<Restored, RestoreError> {
         let Self { delete, write, chmod, directories, obsolete, mut done } = self;
         let root = eyes.root();
         for path in delete {
@@ -275,6 +280,15 @@ impl Plan {
 }
 
 impl Restored {
+    /// Takes note of what else was restored into the same folder.
+    pub fn add(&mut self, other: Self) {
+        self.written += other.written;
+        self.deleted += other.deleted;
+        self.kept += other.kept;
+        self.not_restored.extend(other.not_restored);
+        self.blocked.extend(other.blocked);
+    }
+
     /// Takes note of what became of one path; says whether it went well.
     fn take(&mut self, path: &WorkPath, result: Result<(), Errno>) -> Result<bool, RestoreError> {
         match result {

@@ -501,6 +501,104 @@ mod tests {
         }
     }
 
+    /// Everything that a snapshot says.
+    fn all(snapshot: &Snapshot) -> (Vec<(Vec<u8>, Facts)>, Vec<(Vec<u8>, Facts)>, Bounds) {
+        let own = |e: Entry<'_>| (e.path(), e.facts);
+        let (files, dirs) = (snapshot.iter().map(own), snapshot.directories().map(own));
+        (files.collect(), dirs.collect(), snapshot.bounds().clone())
+    }
+
+    const TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55";
+
+    #[test]
+    fn looking_again_finds_what_a_walk_finds() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        let put = |path: &str, text: &str| {
+            std::fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+            std::fs::write(at(path), text).unwrap();
+        };
+        for n in 0..300 {
+            put(&format!("many/d{n}/e/f"), "x");
+        }
+        for path in
+            ["a/b/c/f", "a/b/g", "a-b/f", "target/debug/out", "build/out", ".local/bin/tool", "deep/.tool/x"]
+        {
+            put(path, "x");
+        }
+        let root = Root::open(dir.path()).unwrap();
+        let zones = ZoneMap::capture(&root, &ZoneConfig::default()).unwrap();
+        let mut last = Snapshot::deliverable(&root, &zones).unwrap();
+        let mut beside = Snapshot::infrastructure_beside(&root, &zones, &last, None).unwrap();
+        let steps: [(&str, &dyn Fn()); 17] = [
+            ("nothing", &|| {}),
+            ("a file", &|| put("a/b/g", "longer")),
+            ("a tag comes", &|| put("target/CACHEDIR.TAG", TAG)),
+            ("work in a cache", &|| put("target/debug/more", "x")),
+            ("a tag is spoilt in place", &|| std::fs::write(at("target/CACHEDIR.TAG"), "none").unwrap()),
+            ("a tag is mended in place", &|| std::fs::write(at("target/CACHEDIR.TAG"), TAG).unwrap()),
+            ("a tag goes", &|| std::fs::remove_file(at("target/CACHEDIR.TAG")).unwrap()),
+            ("a directory moves", &|| std::fs::rename(at("a"), at("z")).unwrap()),
+            ("a directory becomes a file", &|| {
+                std::fs::remove_dir_all(at("z/b/c")).unwrap();
+                put("z/b/c", "x");
+            }),
+            ("a file becomes a directory", &|| {
+                std::fs::remove_file(at("z/b/c")).unwrap();
+                put("z/b/c/d/e", "x");
+            }),
+            ("a directory becomes a link", &|| {
+                std::fs::remove_dir_all(at("z/b")).unwrap();
+                symlink("../many", at("z/b")).unwrap();
+            }),
+            ("two directories change places", &|| {
+                std::fs::rename(at("many/d1"), at("many/x")).unwrap();
+                std::fs::rename(at("many/d2"), at("many/d1")).unwrap();
+                std::fs::rename(at("many/x"), at("many/d2")).unwrap();
+            }),
+            ("a cache by name", &|| put("a-b/node_modules/m/i.js", "x")),
+            ("a tool is changed", &|| put("deep/.tool/x", "longer")),
+            ("a tool folder goes, another comes", &|| {
+                std::fs::remove_dir_all(at(".local")).unwrap();
+                put("many/d7/.other/deep/x", "x");
+            }),
+            ("much goes", &|| std::fs::remove_dir_all(at("many")).unwrap()),
+            ("much comes", &|| (0..400).for_each(|n| put(&format!("new/{}/{n}/f", n % 9), "x"))),
+        ];
+        for (what, step) in steps {
+            step();
+            let again = Snapshot::deliverable_since(&root, &zones, &last).unwrap();
+            let walked = Snapshot::deliverable(&root, &zones).unwrap();
+            assert_eq!(all(&again), all(&walked), "{what}");
+            let tools = Snapshot::infrastructure_beside(&root, &zones, &again, Some(&beside)).unwrap();
+            let every = Snapshot::infrastructure(&root, &zones).unwrap();
+            assert_eq!(all(&tools).0, all(&every).0, "{what}: infrastructure");
+            (last, beside) = (again, tools);
+        }
+        assert!(last.len() > 400);
+    }
+
+    #[test]
+    fn what_stands_still_is_shared() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in ["a/f", "b/f"] {
+            std::fs::create_dir_all(dir.path().join(path).parent().unwrap()).unwrap();
+            std::fs::write(dir.path().join(path), "x").unwrap();
+        }
+        let root = Root::open(dir.path()).unwrap();
+        let zones = ZoneMap::capture(&root, &ZoneConfig::default()).unwrap();
+        let first = Snapshot::deliverable(&root, &zones).unwrap();
+        std::fs::write(dir.path().join("a/f"), "longer").unwrap();
+        let second = Snapshot::deliverable_since(&root, &zones, &first).unwrap();
+        let shared = |path: &[u8]| {
+            let of = |s: &Snapshot| Arc::clone(&s.listings[s.listing_of(path).unwrap()]);
+            Arc::ptr_eq(&of(&first), &of(&second))
+        };
+        assert!(shared(b"") && shared(b"b") && !shared(b"a"));
+        let differing: Vec<_> = differing_pairs(&first, &second).collect();
+        assert_eq!(differing, [Pair::Both(0, 0)]);
+    }
+
     #[test]
     fn lists_in_bounds_are_cut_and_counted() {
         let dir = tempfile::tempdir().unwrap();

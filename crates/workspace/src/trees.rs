@@ -136,11 +136,23 @@ pub(crate) enum Subtree {
     Tree(ObjectId),
 }
 
-/// Keeps `look` under `refs/runs/<run>/<name>` and its manifest under `refs/manifests/<run>/<name>`. Trees of
+/// The kinds of refs under which trees and their manifests are kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shelf {
+    trees: &'static str,
+    manifests: &'static str,
+}
+
+pub(crate) const DELIVERABLE: Shelf = Shelf { trees: "runs", manifests: "manifests" };
+pub(crate) const INFRASTRUCTURE: Shelf =
+    Shelf { trees: "infrastructure", manifests: "infrastructure-manifests" };
+
+/// Keeps `look` under `refs/<shelf>/<run>/<name>`, and its manifest beside it. Trees of
 /// directories that did not move since an earlier look was kept are not made again.
 pub(crate) fn keep(
     store: &Store,
     look: &Look,
+    shelf: Shelf,
     run: &RunId,
     name: &str,
     limit: u64,
@@ -148,10 +160,10 @@ pub(crate) fn keep(
     let batch = Batch::new(store);
     let (tree, manifest) = write_trees(&batch, look, limit)?;
     batch.finish()?;
-    store.set_ref("runs", run, name, &tree)?;
+    store.set_ref(shelf.trees, run, name, &tree)?;
     let text = serde_json::to_vec_pretty(&manifest).unwrap_or_default();
     let blob = store.put(ObjectKind::Blob, &text)?;
-    store.set_ref("manifests", run, name, &blob)?;
+    store.set_ref(shelf.manifests, run, name, &blob)?;
     Ok(Kept { tree: tree.into(), manifest })
 }
 
@@ -164,6 +176,8 @@ fn write_trees(batch: &Batch<'_>, look: &Look, limit: u64) -> Result<(ObjectId, 
     let mut modes = Modes::default();
     // What a directory holds, collected until its turn comes; only for directories whose tree is not known.
     let mut below: BTreeMap<usize, Vec<Item<'_>>> = BTreeMap::new();
+    // The same for directories that the look only leads through, as those above infrastructure.
+    let mut unlisted: BTreeMap<&[u8], Vec<Item<'_>>> = BTreeMap::new();
     for (at, listing) in listings.iter().enumerate().rev() {
         let (path, facts) = (listing.path(), listing.facts);
         let repository = path.split(|b| *b == b'/').any(is_repository_name);
@@ -205,21 +219,34 @@ fn write_trees(batch: &Batch<'_>, look: &Look, limit: u64) -> Result<(ObjectId, 
                 manifest.empty.push(work_path(path));
             }
         }
-        let parent = snapshot.listing_of(dir).filter(|parent| known[*parent] == Subtree::Unknown);
-        if let (Some(parent), Subtree::Tree(id)) = (parent, known[at]) {
-            below.entry(parent).or_default().push(Item { name, mode: DIRECTORY, id });
+        let Subtree::Tree(id) = known[at] else { continue };
+        let item = Item { name, mode: DIRECTORY, id };
+        match snapshot.listing_of(dir) {
+            Some(parent) if known[parent] == Subtree::Unknown => below.entry(parent).or_default().push(item),
+            Some(_) => {}
+            None => unlisted.entry(dir).or_default().push(item),
         }
     }
     modes.settle(&mut manifest);
     manifest.empty.sort_unstable();
     manifest.special.sort_unstable();
     manifest.not_stored.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    let tree = match known.first() {
-        Some(Subtree::Tree(tree)) => *tree,
-        // A look without even its folder, as none is taken: an empty tree.
-        _ => write_tree(batch, Vec::new())?,
-    };
-    Ok((tree, manifest))
+    if let Some(Subtree::Tree(tree)) = known.first()
+        && unlisted.is_empty()
+    {
+        return Ok((*tree, manifest));
+    }
+    // Each path comes after those that lead to it.
+    while let Some((path, items)) = unlisted.pop_last() {
+        let id = write_tree(batch, items)?;
+        if path.is_empty() {
+            return Ok((id, manifest));
+        }
+        let (dir, name) = split(path);
+        unlisted.entry(dir).or_default().push(Item { name, mode: DIRECTORY, id });
+    }
+    // Not even the workspace folder was looked at.
+    Ok((write_tree(batch, Vec::new())?, manifest))
 }
 
 /// One entry of a tree object.
@@ -263,6 +290,9 @@ impl Leaf<'_> {
             }
             Held::Large(_) => Some(not_stored(format!("it is larger than {} bytes", self.limit))),
             Held::Unknown => Some(not_stored("it could not be read".to_owned())),
+            Held::Unread => {
+                Some(not_stored(format!("it belongs to more than {} bytes of infrastructure", self.limit)))
+            }
         }
     }
 }
@@ -350,10 +380,14 @@ impl Store {
     /// # Errors
     /// [`StoreError::NoSuchTree`], or what is wrong with the store.
     pub fn kept(&self, run: &RunId, name: &str) -> Result<Kept, StoreError> {
-        let Some(tree) = self.get_ref("runs", run, name)? else {
+        self.kept_on(DELIVERABLE, run, name)
+    }
+
+    pub(crate) fn kept_on(&self, on: Shelf, run: &RunId, name: &str) -> Result<Kept, StoreError> {
+        let Some(tree) = self.get_ref(on.trees, run, name)? else {
             return Err(StoreError::NoSuchTree { run: run.clone(), name: name.to_owned() });
         };
-        let manifest = match self.get_ref("manifests", run, name)? {
+        let manifest = match self.get_ref(on.manifests, run, name)? {
             None => Manifest::plain(),
             Some(id) => {
                 let text = self.blob(&id)?;

@@ -189,3 +189,60 @@ fn shown(list: &mut Vec<WorkPath>, count: &mut u64, path: impl FnOnce() -> WorkP
         list.push(path());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lister::Want;
+    use crate::root::Root;
+    use crate::zones::{ZoneConfig, ZoneMap};
+
+    /// On a network file system nothing is settled by its times: all is listed anew, and content will be compared.
+    #[test]
+    fn times_of_a_foreign_file_system_prove_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("sub")).unwrap();
+        std::fs::write(dir.path().join("sub/file"), "x").unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let zones = ZoneMap::capture(&root, &ZoneConfig::default()).unwrap();
+        let scene =
+            Scene { foreign: Some("nfs"), ..Scene::new(&root, &zones, Want::DELIVERABLE, &|_| false) };
+        let starts = [(Vec::new(), Zone::Deliverable)];
+        let first = walk(&scene, &starts, None).unwrap();
+        let earlier = Earlier { listings: &first.listings, outside: &[] };
+        let second = walk(&scene, &starts, Some(earlier)).unwrap();
+        for found in [&first, &second] {
+            assert!(found.listings.iter().all(|l| l.facts.uncertain && l.files().all(|(_, f)| f.uncertain)));
+            let notes = found.bounds(&scene).notes;
+            assert_eq!(notes, ["the workspace lies on nfs, whose times prove nothing; content is compared"]);
+        }
+        let shared = first.listings.iter().zip(&second.listings).any(|(a, b)| Arc::ptr_eq(a, b));
+        assert!(!shared);
+    }
+
+    #[test]
+    fn wide_and_deep_trees_are_walked_in_order() {
+        // Deeper than directories are held open.
+        let dir = tempfile::tempdir().unwrap();
+        let mut deep = dir.path().to_path_buf();
+        for level in 0..200 {
+            deep.push("d");
+            std::fs::create_dir(&deep).unwrap();
+            for n in 0..20 {
+                std::fs::create_dir(deep.join(format!("{level}-{n}"))).unwrap();
+            }
+            std::fs::write(deep.join("f"), "x").unwrap();
+        }
+        let root = Root::open(dir.path()).unwrap();
+        let zones = ZoneMap::capture(&root, &ZoneConfig::default()).unwrap();
+        let scene = Scene::new(&root, &zones, Want::DELIVERABLE, &|_| false);
+        let starts = [(Vec::new(), Zone::Deliverable)];
+        let first = walk(&scene, &starts, None).unwrap();
+        assert_eq!(first.listings.len(), 1 + 200 * 21);
+        assert!(first.listings.is_sorted_by(|a, b| by_parts(a.path(), b.path()).is_lt()));
+        std::fs::remove_dir_all(dir.path().join("d/d/d/d/d")).unwrap();
+        let earlier = Earlier { listings: &first.listings, outside: &[] };
+        let second = walk(&scene, &starts, Some(earlier)).unwrap();
+        assert_eq!(second.listings.len(), 1 + 4 * 21);
+    }
+}

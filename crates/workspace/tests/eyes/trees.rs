@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use crate::common::{Bench, git, plain, run};
 use triphammer_model::{Change, Content, TreeId, WorkPath};
 use triphammer_workspace::{
-    Kept, Onto, RestoreError, Store, ZoneConfig, ZoneMap, fingerprint_file, moved, restore,
+    Eyes, Kept, Onto, RestoreError, Store, ZoneConfig, ZoneMap, fingerprint_file, moved, restore,
 };
 
 const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
@@ -301,4 +301,42 @@ fn a_file_too_large_to_read_is_compared_by_its_stat_and_named() {
     assert_eq!(seen.len(), 1);
     assert_eq!(seen[0].content, Content::Changed);
     eyes.keep(&after, &run(), "001").unwrap();
+}
+
+/// A tree that is made from the one before equals one that is made from nothing.
+#[test]
+fn a_tree_of_what_moved_is_the_whole_tree() {
+    let bench = Bench::new();
+    hostile(&bench);
+    bench.write("target/out", "o");
+    bench.write("target/deep/out", "o");
+    let eyes = bench.eyes();
+    let mut last = eyes.look(None).unwrap();
+    eyes.keep(&last, &run(), "0").unwrap();
+    let steps: [(&str, &dyn Fn()); 9] = [
+        ("nothing", &|| {}),
+        ("content", &|| bench.write("deep/er/and/deeper/f", "other")),
+        ("a mode", &|| bench.chmod("run.sh", 0o644)),
+        ("a directory's mode", &|| bench.chmod("a", 0o700)),
+        ("a directory is emptied", &|| std::fs::remove_file(bench.at("deep/er/and/deeper/f")).unwrap()),
+        ("a directory goes", &|| std::fs::remove_dir_all(bench.at("empty")).unwrap()),
+        ("a directory moves", &|| std::fs::rename(bench.at("a"), bench.at("moved")).unwrap()),
+        ("a cache is found out", &|| {
+            bench.write("target/CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55");
+        }),
+        ("many come", &|| (0..200).for_each(|n| bench.write(format!("many/{}/{n}", n % 7), format!("{n}")))),
+    ];
+    for (what, step) in steps {
+        step();
+        let now = eyes.look(Some(&last)).unwrap();
+        let kept = eyes.keep(&now, &run(), "001").unwrap();
+        // The second time nothing is made at all.
+        assert_eq!(eyes.keep(&now, &run(), "001").unwrap(), kept, "{what}");
+        let other = Store::open(&bench.dir.path().join("other.git")).unwrap();
+        let anew = Eyes::new(bench.root(), eyes.zones().clone(), other);
+        let whole = anew.keep(&anew.look(None).unwrap(), &run(), "001").unwrap();
+        assert_eq!(kept, whole, "{what}");
+        last = now;
+    }
+    git(bench.store().dir(), &["fsck", "--full", "--strict"]);
 }
