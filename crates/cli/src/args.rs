@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use triphammer_model::{MicroUsd, Span};
+use triphammer_store::Size;
 
 /// A software factory in one binary: it strikes a spec until its gates pass, and proves what it says.
 #[derive(Debug, Parser)]
@@ -55,6 +56,8 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Print an attempt's agent output.
     Logs(LogsArgs),
+    /// Remove old runs and what nothing refers to; never the only copy of accepted or unfinished work.
+    Gc(GcArgs),
 }
 
 #[derive(Debug, Clone, ClapArgs)]
@@ -318,6 +321,27 @@ pub(crate) struct LogsArgs {
     pub(crate) run: String,
     /// The attempt; by default the last one.
     pub(crate) attempt: Option<u32>,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct GcArgs {
+    /// Remove runs that ended at least so many days ago.
+    #[arg(long, value_name = "N")]
+    pub(crate) keep_days: Option<u32>,
+    /// Remove the oldest runs until runs/ takes at most this, such as 500M or 20G.
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_size: Option<Size>,
+    /// Remove runs beyond the newest N.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_runs: Option<usize>,
+    /// Drop the trees of runs whose folder is gone, whatever they hold.
+    #[arg(long)]
+    pub(crate) orphans: bool,
+    /// Only say what would be done.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) home: HomeArgs,
 }

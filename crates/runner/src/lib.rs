@@ -18,6 +18,7 @@ mod environment;
 mod error;
 mod folder;
 mod gates;
+mod gc;
 mod lessons;
 mod notice;
 mod observe;
@@ -30,6 +31,7 @@ mod settings;
 
 pub use acts::{ActError, apply, decide, restore, tell, undo};
 pub use error::{RunError, StartError};
+pub use gc::{GcError, GcReport, GcRequest, GcRow, Objects, gc};
 pub use notice::{Notice, Silent, Watcher};
 pub use prepare::{Place, Request, prepare};
 pub use resume::reopen;

@@ -55,8 +55,25 @@ pub(crate) fn git_in(dir: &Path) -> Command {
 }
 
 /// Runs `command` to its end and takes what it prints; kills it when it takes longer than `patience`.
-pub(crate) fn output_within(mut command: Command, patience: Duration) -> io::Result<Output> {
+pub(crate) fn output_within(command: Command, patience: Duration) -> io::Result<Output> {
+    finish_within(command, None, patience)
+}
+
+/// The same for a command that reads `input`.
+pub(crate) fn exchange_within(command: Command, input: Vec<u8>, patience: Duration) -> io::Result<Output> {
+    finish_within(command, Some(input), patience)
+}
+
+fn finish_within(mut command: Command, input: Option<Vec<u8>>, patience: Duration) -> io::Result<Output> {
+    if input.is_some() {
+        command.stdin(Stdio::piped());
+    }
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    if let (Some(input), Some(mut stdin)) = (input, child.stdin.take()) {
+        // In a thread of its own, since the command may answer before it has read everything. One that ends before
+        // it has says why by itself.
+        std::thread::spawn(move || stdin.write_all(&input));
+    }
     let stdout = drain(child.stdout.take());
     let stderr = drain(child.stderr.take());
     let Ok(stdout) = stdout.recv_timeout(patience) else {

@@ -14,7 +14,11 @@ use flate2::read::ZlibDecoder;
 use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 use sha1::{Digest as _, Sha1};
 
+use crate::store_format::{open_plain, read_small};
 use crate::store_objects::{ObjectId, ObjectKind, Store, StoreError, temporary_name};
+
+/// An index of some 500 million objects.
+const LARGEST_INDEX: u64 = 16 << 30;
 
 /// Up to this many new objects are written one file each; more go into a pack.
 const FEW: usize = 64;
@@ -156,6 +160,7 @@ struct Pack {
 impl Pack {
     fn begin(store: &Store) -> io::Result<Self> {
         let dir = store.pack_dir();
+        store.check_place()?;
         std::fs::create_dir_all(&dir)?;
         let path = dir.join(temporary_name("pack"));
         let file = File::options().read(true).write(true).create_new(true).open(&path)?;
@@ -270,9 +275,9 @@ impl std::fmt::Debug for Index {
 }
 
 impl Index {
-    /// Reads an index of version 2; `None` for anything else.
+    /// Reads an index of version 2; `None` for anything else, and for one that is cut short or longer than it says.
     pub(crate) fn read(path: &Path) -> Option<Self> {
-        let data = std::fs::read(path).ok()?;
+        let data = read_small(path, LARGEST_INDEX).ok()?;
         let number = |at: usize| Some(u32::from_be_bytes(data.get(at..at + 4)?.try_into().ok()?));
         if data.get(..8)? != b"\xfftOc\0\0\0\x02" {
             return None;
@@ -281,17 +286,51 @@ impl Index {
         let ids = 8 + 256 * 4;
         let offsets = ids + count.checked_mul(24)?;
         let far = offsets + count.checked_mul(4)?;
-        let mut all = Vec::with_capacity(count.min(data.len() / 28));
+        if count > data.len() / 28 || far > data.len() {
+            return None;
+        }
+        let mut all = Vec::with_capacity(count);
+        let mut last_far = far;
         for i in 0..count {
             let short = number(offsets + 4 * i)?;
             all.push(if short < 1 << 31 {
                 u64::from(short)
             } else {
                 let at = far + 8 * (short & 0x7fff_ffff) as usize;
+                last_far = last_far.max(at + 8);
                 u64::from_be_bytes(data.get(at..at + 8)?.try_into().ok()?)
             });
         }
+        // After the offsets come the pack's checksum and the index's own.
+        if data.len() != last_far + 40 {
+            return None;
+        }
         Some(Self { path: path.to_path_buf(), ids: data.get(ids..ids + 20 * count)?.to_vec(), offsets: all })
+    }
+
+    /// Whether the index is, byte for byte, what was written. One that cannot be read is not to blame for damage.
+    pub(crate) fn is_sound(&self) -> bool {
+        let Ok(data) = read_small(&self.path, LARGEST_INDEX) else { return true };
+        let Some(end) = data.len().checked_sub(20) else { return false };
+        <[u8; 20]>::from(Sha1::digest(&data[..end])) == data[end..]
+    }
+
+    /// Every object with the bytes that it takes in the pack.
+    pub(crate) fn objects(&self) -> io::Result<Vec<(ObjectId, u64)>> {
+        let length = std::fs::symlink_metadata(self.path.with_extension("pack"))?.len();
+        let mut starts = self.offsets.clone();
+        starts.sort_unstable();
+        // The pack's checksum follows the last object.
+        starts.push(length.saturating_sub(20));
+        let id = |i: usize| {
+            let raw = self.ids[20 * i..20 * i + 20].try_into().unwrap_or_default();
+            ObjectId::from_raw(raw)
+        };
+        let size = |start: u64| {
+            let next = starts.partition_point(|s| *s <= start);
+            starts.get(next).map_or(0, |next| next.saturating_sub(start))
+        };
+        Ok(self.offsets.iter().enumerate().map(|(i, offset)| (id(i), size(*offset))).collect())
     }
 
     /// Where in the pack an object begins.
@@ -311,7 +350,7 @@ impl Index {
 
     /// The object at `offset`; `None` when it is a delta or of another kind.
     pub(crate) fn object(&self, offset: u64, kind: ObjectKind) -> io::Result<Option<Vec<u8>>> {
-        let mut file = File::open(self.path.with_extension("pack"))?;
+        let mut file = open_plain(&self.path.with_extension("pack"))?;
         file.seek(SeekFrom::Start(offset))?;
         let mut file = BufReader::with_capacity(1 << 13, file);
         let mut byte = [0];

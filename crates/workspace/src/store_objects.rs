@@ -3,6 +3,7 @@
 //!
 //! Runs share it safely: an object's name is its content's hash, it is written beside its place and renamed into
 //! it, and nothing is ever changed. Nothing is synced: what a crash of the machine takes is found out by the hash.
+//! Whoever has it open shares a lock, so that a clean-up takes no object from under them.
 
 use std::fmt;
 use std::fs::File;
@@ -20,9 +21,8 @@ use triphammer_model::{RunId, TreeId};
 
 use crate::git::{complaint, git, output_within};
 use crate::packs::{Batch, Index, deflate};
-
-/// The version of what we add to a plain bare repository: refs, manifests and pointers.
-const FORMAT: u32 = 1;
+use crate::store_format::{self, FORMAT, Found, open_plain};
+use crate::store_lock::StoreLock;
 
 /// Files up to this size are hashed in memory before anything is compressed.
 const IN_MEMORY: u64 = 1 << 20;
@@ -99,7 +99,10 @@ pub enum StoreError {
         source: io::Error,
     },
     /// It was made by a newer version.
-    #[error("store `{}` has format {found}, this version knows {FORMAT}: use the version that made it", path.display())]
+    #[error(
+        "store `{}` has {found}, this version knows format {FORMAT} without extensions: use the version that made it",
+        path.display()
+    )]
     Newer {
         /// The store.
         path: PathBuf,
@@ -107,7 +110,12 @@ pub enum StoreError {
         found: String,
     },
     /// An object is not there.
-    #[error("store `{}` does not hold object {id}: the tree cannot be rebuilt from it", path.display())]
+    #[error(
+        "store `{}` does not hold object {id}: the tree cannot be rebuilt from it; `git --git-dir='{}' fsck --full` tells \
+         what is wrong",
+        path.display(),
+        path.display()
+    )]
     Missing {
         /// The store.
         path: PathBuf,
@@ -115,14 +123,47 @@ pub enum StoreError {
         id: String,
     },
     /// An object is not what its name says.
-    #[error("store `{}`: object {id} is damaged ({what}): remove the file, other objects are not affected", path.display())]
+    #[error(
+        "store: `{}`: object {id} is damaged ({what}): trees that hold it cannot be rebuilt, all others can; once a file \
+         of that name under objects/ is removed, the same content is stored anew",
+        path.display()
+    )]
     Damaged {
-        /// The store.
+        /// The object's file, its pack, or the store.
         path: PathBuf,
         /// The object.
         id: String,
         /// What is wrong.
         what: String,
+    },
+    /// A file of the store is not what it must be.
+    #[error("store: `{}` {what}: {cure}", path.display())]
+    Strange {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+        /// What to do.
+        cure: String,
+    },
+    /// A git command is at work in it, or was killed in it.
+    #[error(
+        "store: `{}` is there: a git command changes the store, or was killed while it did; when none runs any more, \
+         remove this file and try again",
+        path.display()
+    )]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// It is being cleaned up.
+    #[error(
+        "store `{}` is being cleaned up by a `triphammer gc`: wait for its end, then try again",
+        path.display()
+    )]
+    Busy {
+        /// The store.
+        path: PathBuf,
     },
     /// No tree of that name was kept.
     #[error("run {run} has no tree `{name}` in the store: `show {run}` lists its attempts")]
@@ -166,6 +207,7 @@ impl ObjectKind {
 pub struct Store {
     dir: Arc<PathBuf>,
     packs: Arc<Mutex<Packs>>,
+    lock: Arc<StoreLock>,
 }
 
 /// The packs that are known; looked up once, and again when an object is not found.
@@ -173,6 +215,8 @@ pub struct Store {
 struct Packs {
     listed: bool,
     known: Vec<Arc<Index>>,
+    /// Index files that are damaged: what their packs hold is not found.
+    broken: Vec<PathBuf>,
 }
 
 /// A file did not hold what its stat said when it was read.
@@ -183,17 +227,22 @@ pub(crate) enum PutError {
 }
 
 impl Store {
-    /// Opens the store at `dir`, and makes it when nothing is there.
+    /// Opens the store at `dir`, and makes it when nothing is there. It is shared with every other process that has
+    /// it open; one that cleans it up is waited for.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be made or was made by a newer version.
+    /// [`StoreError`] when it cannot be made, was made by a newer version, or is not what a store must be. Nothing is
+    /// changed then.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
-        let store = Self { dir: Arc::new(dir.to_path_buf()), packs: Arc::default() };
-        let config = dir.join("config");
-        match std::fs::read_to_string(&config) {
-            Ok(text) => store.check_format(&text)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => store.make()?,
-            Err(source) => return Err(StoreError::File { path: config, what: "read", source }),
+        if store_format::check(dir)? == Found::Nothing {
+            let made = |source| StoreError::File { path: dir.to_path_buf(), what: "made", source };
+            std::fs::create_dir_all(dir).map_err(made)?;
+        }
+        let lock = Arc::new(StoreLock::share(dir)?);
+        let store = Self { dir: Arc::new(dir.to_path_buf()), packs: Arc::default(), lock };
+        // Again, since now nobody may clean it up.
+        if store_format::check(dir)? == Found::Nothing {
+            store.make()?;
         }
         Ok(store)
     }
@@ -201,22 +250,6 @@ impl Store {
     /// The repository's folder.
     pub fn dir(&self) -> &Path {
         &self.dir
-    }
-
-    fn check_format(&self, config: &str) -> Result<(), StoreError> {
-        let newer = |found: &str| StoreError::Newer { path: self.dir.to_path_buf(), found: found.to_owned() };
-        for line in config.lines() {
-            let Some((key, value)) = line.split_once('=') else { continue };
-            match (key.trim(), value.trim()) {
-                ("format", value) if value.parse::<u32>().is_ok_and(|v| v <= FORMAT) => {}
-                ("format", value) => return Err(newer(value)),
-                ("repositoryformatversion", value) if value != "0" => {
-                    return Err(newer(&format!("git {value}")));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
     }
 
     fn make(&self) -> Result<(), StoreError> {
@@ -230,19 +263,17 @@ impl Store {
         }
         self.write_beside("HEAD", b"ref: refs/heads/none\n")?;
         // Last, since it is what says that the store is whole.
-        let config = format!(
-            "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n\tlogallrefupdates = false\n\
-             [gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[triphammer]\n\tformat = {FORMAT}\n"
-        );
-        self.write_beside("config", config.as_bytes())
+        self.write_beside("config", store_format::configuration().as_bytes())
     }
 
     /// Writes a small file beside its place and renames it.
-    fn write_beside(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    pub(crate) fn write_beside(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let path = self.dir.join(name);
         let fail = |source| StoreError::File { path: path.clone(), what: "written", source };
+        self.check_place().map_err(fail)?;
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).map_err(fail)?;
+            no_link(parent).map_err(fail)?;
         }
         let beside = self.temporary();
         let written = std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, &path));
@@ -288,22 +319,64 @@ impl Store {
         if packs.listed && !again {
             return None;
         }
+        self.list_packs(&mut packs);
+        find(&packs)
+    }
+
+    fn list_packs(&self, packs: &mut Packs) {
         packs.listed = true;
-        let entries = std::fs::read_dir(self.pack_dir()).ok()?;
+        let entries = std::fs::read_dir(self.pack_dir()).into_iter().flatten();
         let present: Vec<PathBuf> = entries
             .flatten()
             .map(|e| e.path())
             .filter(|p| p.extension().is_some_and(|e| e == "idx"))
             .collect();
         packs.known.retain(|pack| present.contains(&pack.path));
+        packs.broken.clear();
         for path in present {
-            if !packs.known.iter().any(|pack| pack.path == path)
-                && let Some(index) = Index::read(&path)
-            {
-                packs.known.push(Arc::new(index));
+            if packs.known.iter().any(|pack| pack.path == path) {
+                continue;
+            }
+            match Index::read(&path) {
+                Some(index) => packs.known.push(Arc::new(index)),
+                None => packs.broken.push(path),
             }
         }
-        find(&packs)
+    }
+
+    /// All packs as they are on disk now.
+    ///
+    /// # Errors
+    /// [`StoreError::Strange`] names an index that is damaged.
+    pub(crate) fn packs(&self) -> Result<Vec<Arc<Index>>, StoreError> {
+        let mut packs = self.lock_packs();
+        *packs = Packs::default();
+        self.list_packs(&mut packs);
+        match packs.broken.first() {
+            None => Ok(packs.known.clone()),
+            Some(path) => Err(broken_index(path)),
+        }
+    }
+
+    /// Why an object that should be there is not: an index that is damaged hides what its pack holds. The indexes
+    /// are read as a whole only here, since that takes its time.
+    pub(crate) fn missing(&self, id: &ObjectId) -> StoreError {
+        let packs = self.lock_packs();
+        let damaged = packs.known.iter().find(|pack| !pack.is_sound()).map(|pack| pack.path.clone());
+        match packs.broken.first().cloned().or(damaged) {
+            Some(path) => broken_index(&path),
+            None => StoreError::Missing { path: self.dir.to_path_buf(), id: id.to_string() },
+        }
+    }
+
+    /// Refuses to write where the store's folders are not what was opened.
+    pub(crate) fn check_place(&self) -> io::Result<()> {
+        self.lock.check_place(&self.dir)
+    }
+
+    /// The lock that everybody who has the store open shares.
+    pub(crate) fn lock(&self) -> &StoreLock {
+        &self.lock
     }
 
     /// Whether an object is there, as far as its name tells and is known; saying no wrongly costs a copy.
@@ -311,7 +384,7 @@ impl Store {
         self.in_packs(id, false).is_some() || std::fs::symlink_metadata(self.loose(id)).is_ok()
     }
 
-    fn loose(&self, id: &ObjectId) -> PathBuf {
+    pub(crate) fn loose(&self, id: &ObjectId) -> PathBuf {
         let hex = id.to_string();
         self.dir.join("objects").join(&hex[..2]).join(&hex[2..])
     }
@@ -324,11 +397,12 @@ impl Store {
             return Ok(id);
         }
         let path = self.temporary();
-        let written = deflate(&[header.as_bytes(), content]).and_then(|data| {
-            let mut file = File::create_new(&path)?;
-            file.write_all(&data)?;
-            Ok(file)
-        });
+        let written =
+            self.check_place().and_then(|()| deflate(&[header.as_bytes(), content])).and_then(|data| {
+                let mut file = File::create_new(&path)?;
+                file.write_all(&data)?;
+                Ok(file)
+            });
         Self::finish(written, &path, &self.loose(&id))?;
         Ok(id)
     }
@@ -355,6 +429,7 @@ impl Store {
         file.rewind().map_err(PutError::Read)?;
         let path = self.temporary();
         let made = |source| PutError::Store(StoreError::File { path: path.clone(), what: "made", source });
+        self.check_place().map_err(made)?;
         let mut writer = ZlibEncoder::new(File::create_new(&path).map_err(made)?, Compression::fast());
         let mut hasher = Sha1::new();
         let header = format!("blob {size}\0");
@@ -390,6 +465,9 @@ impl Store {
         let moved = written.and_then(|file| {
             // Git makes objects read-only, and so do we: nothing should ever change one.
             file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444))?;
+            if let Some(dir) = place.parent() {
+                no_link(dir)?;
+            }
             match std::fs::rename(path, place) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     if let Some(dir) = place.parent() {
@@ -415,11 +493,11 @@ impl Store {
         }
         let place = self.loose(id);
         let damaged = |what: &str| StoreError::Damaged {
-            path: self.dir.to_path_buf(),
+            path: place.clone(),
             id: id.to_string(),
             what: what.to_owned(),
         };
-        let file = match File::open(&place) {
+        let file = match open_plain(&place) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return self.get_packed(kind, id),
             Err(source) => return Err(StoreError::File { path: place, what: "read", source }),
@@ -440,10 +518,13 @@ impl Store {
 
     /// Reads an object from a pack.
     fn get_packed(&self, kind: ObjectKind, id: &ObjectId) -> Result<Vec<u8>, StoreError> {
-        let missing = || StoreError::Missing { path: self.dir.to_path_buf(), id: id.to_string() };
-        let damaged =
-            |what: String| StoreError::Damaged { path: self.dir.to_path_buf(), id: id.to_string(), what };
-        let Some((pack, offset)) = self.in_packs(id, true) else { return Err(missing()) };
+        let Some((pack, offset)) = self.in_packs(id, true) else { return Err(self.missing(id)) };
+        let damaged = |what: String| {
+            if !pack.is_sound() {
+                return broken_index(&pack.path);
+            }
+            StoreError::Damaged { path: pack.path.with_extension("pack"), id: id.to_string(), what }
+        };
         let content = match pack.object(offset, kind) {
             Ok(Some(content)) => content,
             // Somebody's own git has packed it with deltas.
@@ -484,51 +565,6 @@ impl Store {
         command.arg("--git-dir").arg(&*self.dir);
         command
     }
-
-    /// Makes `refs/<space>/<run>/<name>` name an object.
-    pub(crate) fn set_ref(
-        &self,
-        space: &str,
-        run: &RunId,
-        name: &str,
-        id: &ObjectId,
-    ) -> Result<(), StoreError> {
-        let path = ref_path(space, run, name)?;
-        self.write_beside(&path, format!("{id}\n").as_bytes())
-    }
-
-    /// What `refs/<space>/<run>/<name>` names.
-    pub(crate) fn get_ref(
-        &self,
-        space: &str,
-        run: &RunId,
-        name: &str,
-    ) -> Result<Option<ObjectId>, StoreError> {
-        let path = ref_path(space, run, name)?;
-        let place = self.dir.join(&path);
-        let text = match std::fs::read_to_string(&place) {
-            Ok(text) => text,
-            // Somebody's `git pack-refs` moved it.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let packed = std::fs::read_to_string(self.dir.join("packed-refs")).unwrap_or_default();
-                let line = packed.lines().find_map(|line| {
-                    let (id, name) = line.split_once(' ')?;
-                    (name == path).then(|| id.to_owned())
-                });
-                let Some(id) = line else { return Ok(None) };
-                id
-            }
-            Err(source) => return Err(StoreError::File { path: place, what: "read", source }),
-        };
-        match text.trim().parse() {
-            Ok(id) => Ok(Some(id)),
-            Err(_) => Err(StoreError::Damaged {
-                path: self.dir.to_path_buf(),
-                id: path,
-                what: "the ref holds no object id".to_owned(),
-            }),
-        }
-    }
 }
 
 /// A name that no other process and no other thread uses, such as git's own clean-up knows.
@@ -538,21 +574,30 @@ pub(crate) fn temporary_name(purpose: &str) -> String {
     format!("tmp_{purpose}_{}_{next}", std::process::id())
 }
 
-fn ref_path(space: &str, run: &RunId, name: &str) -> Result<String, StoreError> {
-    for part in [run.as_str(), name] {
-        let plain = part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
-        if part.is_empty()
-            || !plain
-            || part.starts_with('.')
-            || part.starts_with('-')
-            || part.ends_with('.')
-            || part.contains("..")
-            || part.as_bytes().ends_with(b".lock")
-        {
-            return Err(StoreError::BadName { name: part.to_owned() });
-        }
+/// Refuses to write into a folder that is a link: an agent may have put it there.
+fn no_link(dir: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(dir) {
+        Ok(meta) if meta.is_symlink() => Err(io::Error::other(format!("`{}` is a link", dir.display()))),
+        _ => Ok(()),
     }
-    Ok(format!("refs/{space}/{run}/{name}"))
+}
+
+fn broken_index(path: &Path) -> StoreError {
+    StoreError::Strange {
+        path: path.to_path_buf(),
+        what: "is damaged, so what its pack holds is not found".to_owned(),
+        cure: format!("`git index-pack '{}'` makes it anew", path.with_extension("pack").display()),
+    }
+}
+
+/// Ids as git commands read them, one a line.
+pub(crate) fn id_lines<'a>(ids: impl IntoIterator<Item = &'a ObjectId>) -> Vec<u8> {
+    let mut lines = Vec::new();
+    for id in ids {
+        lines.extend_from_slice(id.to_string().as_bytes());
+        lines.push(b'\n');
+    }
+    lines
 }
 
 fn changed() -> io::Error {
@@ -643,16 +688,6 @@ mod tests {
         let text = std::fs::read_to_string(&config).unwrap();
         std::fs::write(&config, text.replace("format = 1", "format = 2")).unwrap();
         assert!(matches!(Store::open(store.dir()), Err(StoreError::Newer { .. })));
-    }
-
-    #[test]
-    fn names_cannot_leave_their_place() {
-        let (_dir, store) = store();
-        let id = store.put(ObjectKind::Blob, b"x").unwrap();
-        for name in ["", ".", "..", "a/b", "a..b", "x.lock", "a b", "-x", "a\n"] {
-            assert!(store.set_ref("runs", &RunId::new("r"), name, &id).is_err(), "{name:?}");
-            assert!(store.set_ref("runs", &RunId::new(name), "0", &id).is_err(), "{name:?}");
-        }
     }
 
     #[test]

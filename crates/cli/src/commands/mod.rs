@@ -5,6 +5,7 @@ mod completions;
 mod decide;
 mod diff;
 mod doctor;
+mod gc;
 mod init;
 mod logs;
 mod probe;
@@ -41,6 +42,7 @@ pub(crate) fn dispatch(command: Command) -> Exit {
         Command::Show(args) => show::show(&args),
         Command::Diff(args) => diff::diff(&args),
         Command::Logs(args) => logs::logs(&args),
+        Command::Gc(args) => gc::gc(&args),
     };
     outcome.unwrap_or_else(|failure| {
         say::talk(&format!("error: {}", say::marked(&failure.message)));

@@ -7,8 +7,15 @@ mod apply;
 #[cfg(test)]
 mod common;
 #[cfg(test)]
+mod infrastructure;
 mod movement;
 #[cfg(test)]
 mod protect;
+#[cfg(test)]
+mod store_damage;
+#[cfg(test)]
+mod store_disk;
+#[cfg(test)]
+mod store_gc;
 #[cfg(test)]
 mod trees;
