@@ -8,6 +8,7 @@ mod help;
 pub(crate) mod measure;
 mod overhead;
 mod syncs;
+mod workspace;
 
 use std::path::PathBuf;
 
@@ -89,7 +90,8 @@ pub(crate) fn run(words: &[&str]) -> Result<(), String> {
         ["build"] => build::bench(Figures::new(false)),
         ["build", "--json"] => build::bench(Figures::new(true)),
         ["loop", rest @ ..] => bench_loop(&Asked::read(rest)?),
-        _ => Err("bench what? `bench loop` or `bench build`".to_owned()),
+        ["workspace", rest @ ..] => workspace::bench(&workspace::Asked::read(rest)?),
+        _ => Err("bench what? `bench loop`, `bench workspace` or `bench build`".to_owned()),
     }
 }
 

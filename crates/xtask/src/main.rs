@@ -26,6 +26,8 @@ const USAGE: &str = "usage: cargo xtask <chore>
   bench build [--json] seconds and crates of a cold release build
   bench loop [--json] [--only PART,..] [--bin FILE] [--dir DIR]
                        time, syncs and memory of runs; PART is loop, syncs, files, output or help
+  bench workspace [--json] [--files N,..] [--rounds N] [--bin FILE] [--dir DIR]
+                       the fingerprint against its peers, on trees of 10,000 and 100,000 files or as many as N
 ";
 
 fn main() -> ExitCode {
