@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
-use triphammer_model::process::{Captured, LaunchError, WaitStatus};
+use triphammer_model::process::{Captured, Ear, LaunchError, WaitStatus};
 use triphammer_model::redact::RedactStream;
 use triphammer_model::{Cancel, Ended, Launch, Redactor, Supervisor};
 
@@ -54,9 +54,9 @@ impl ProcessSupervisor {
 }
 
 impl Supervisor for ProcessSupervisor {
-    fn run(&self, launch: &Launch, cancel: &Cancel) -> Result<Ended, LaunchError> {
+    fn run_heard(&self, launch: &Launch, cancel: &Cancel, ear: Ear<'_>) -> Result<Ended, LaunchError> {
         let fail = |what: String, source| LaunchError::Supervision { program: program(launch), what, source };
-        let mut streams = Streams::open(launch, &self.redactor)?;
+        let mut streams = Streams::open(launch, &self.redactor, ear)?;
         let started = Instant::now();
         if cancel.is_raised() {
             let wait = WaitStatus::Cancelled { code: None, signal: None };
@@ -138,7 +138,7 @@ enum Spawn {
 }
 
 impl ProcessSupervisor {
-    fn spawn(&self, launch: &Launch, streams: &mut Streams) -> Result<(Child, UnixStream), Spawn> {
+    fn spawn(&self, launch: &Launch, streams: &mut Streams<'_>) -> Result<(Child, UnixStream), Spawn> {
         let failed = |what: &'static str| move |e: io::Error| Spawn::Failed(what.to_owned(), e);
         let (control, theirs) = UnixStream::pair().map_err(failed("making its control channel"))?;
         control.set_nonblocking(true).map_err(failed("making its control channel"))?;
@@ -290,7 +290,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Reads, tells and waits until the shim is done or gone.
-    fn attend(&mut self, streams: &mut Streams, cancel: &Cancel) {
+    fn attend(&mut self, streams: &mut Streams<'_>, cancel: &Cancel) {
         let mut wait = Duration::ZERO;
         while self.done.is_none() && !self.closed {
             let (spoken, ready) = self.poll(streams, wait);
@@ -309,7 +309,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Does what is due and returns how long nothing else will be.
-    fn escalate(&mut self, streams: &Streams, cancel: &Cancel) -> Duration {
+    fn escalate(&mut self, streams: &Streams<'_>, cancel: &Cancel) -> Duration {
         let now = Instant::now();
         let mut next = now + CANCEL_POLL;
         match self.phase {
@@ -377,7 +377,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Waits for the channel or a pipe; says whether the channel is ready, and which pipes.
-    fn poll(&self, streams: &Streams, wait: Duration) -> (bool, [bool; 2]) {
+    fn poll(&self, streams: &Streams<'_>, wait: Duration) -> (bool, [bool; 2]) {
         let pipes = [streams.out.pipe.as_ref(), streams.err.as_ref().and_then(|e| e.pipe.as_ref())];
         let mut fds = vec![PollFd::new(&self.control, PollFlags::IN)];
         fds.extend(pipes.iter().flatten().map(|p| PollFd::new(*p, PollFlags::IN)));
@@ -430,7 +430,9 @@ impl<'a> Watch<'a> {
 }
 
 /// One stream on its way from a pipe to the disk.
-struct Stream {
+struct Stream<'a> {
+    /// Hears what is kept.
+    ear: Option<Ear<'a>>,
     pipe: Option<PipeReader>,
     log: CappedLog,
     redact: RedactStream,
@@ -439,27 +441,27 @@ struct Stream {
 }
 
 /// Both streams, or one for both.
-struct Streams {
-    out: Stream,
-    err: Option<Stream>,
+struct Streams<'a> {
+    out: Stream<'a>,
+    err: Option<Stream<'a>>,
     buffer: Vec<u8>,
     settled: Vec<u8>,
     broken: Option<io::Error>,
 }
 
-impl Streams {
-    fn open(launch: &Launch, redactor: &Redactor) -> Result<Self, LaunchError> {
-        let open = |path: &Path| {
+impl<'a> Streams<'a> {
+    fn open(launch: &Launch, redactor: &Redactor, ear: Ear<'a>) -> Result<Self, LaunchError> {
+        let open = |path: &Path, ear: Option<Ear<'a>>| {
             let log = CappedLog::create(path, launch.log_cap).map_err(|source| LaunchError::Supervision {
                 program: program(launch),
                 what: format!("opening its log {}", path.display()),
                 source,
             })?;
             let (redact, tail) = (redactor.stream(), Tail::new(launch.tail_cap));
-            Ok(Stream { pipe: None, log, redact, tail, bytes: 0 })
+            Ok(Stream { ear, pipe: None, log, redact, tail, bytes: 0 })
         };
-        let out = open(&launch.stdout)?;
-        let err = if launch.stderr == launch.stdout { None } else { Some(open(&launch.stderr)?) };
+        let out = open(&launch.stdout, Some(ear))?;
+        let err = if launch.stderr == launch.stdout { None } else { Some(open(&launch.stderr, None)?) };
         Ok(Self { out, err, buffer: vec![0; READ_SIZE], settled: Vec::new(), broken: None })
     }
 
@@ -530,7 +532,7 @@ impl Streams {
     }
 }
 
-impl Stream {
+impl Stream<'_> {
     /// Reads once; at the end of the stream the pipe is let go. Returns how many bytes came.
     fn read(&mut self, buffer: &mut [u8], settled: &mut Vec<u8>, broken: &mut Option<io::Error>) -> usize {
         let Some(pipe) = &mut self.pipe else { return 0 };
@@ -558,6 +560,9 @@ impl Stream {
     /// After the first failed write nothing more is written, but the pipe is still emptied.
     fn keep(&mut self, settled: &[u8], broken: &mut Option<io::Error>) {
         self.tail.push(settled);
+        if let Some(ear) = &mut self.ear {
+            ear(settled);
+        }
         if broken.is_none()
             && let Err(e) = self.log.write(settled)
         {
@@ -569,6 +574,9 @@ impl Stream {
         let mut rest = Vec::new();
         self.redact.finish(&mut rest);
         self.tail.push(&rest);
+        if let Some(ear) = &mut self.ear {
+            ear(&rest);
+        }
         self.log.write(&rest)?;
         self.log.finish()?;
         Ok(Captured { bytes: self.bytes, tail: self.tail.finish() })

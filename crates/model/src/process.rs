@@ -158,6 +158,9 @@ pub enum LaunchError {
     },
 }
 
+/// Hears standard output as it comes, redacted, in pieces of any size.
+pub type Ear<'a> = &'a mut dyn FnMut(&[u8]);
+
 /// Runs a process tree to its verified end.
 pub trait Supervisor: Send + Sync {
     /// Runs `launch` until its leader ends, its deadline passes or `cancel` is raised; then nothing of its
@@ -166,7 +169,15 @@ pub trait Supervisor: Send + Sync {
     /// # Errors
     /// [`LaunchError`] when the supervision itself fails; a program that does not start is an [`Ended`] with
     /// [`WaitStatus::NotStarted`].
-    fn run(&self, launch: &Launch, cancel: &Cancel) -> Result<Ended, LaunchError>;
+    fn run(&self, launch: &Launch, cancel: &Cancel) -> Result<Ended, LaunchError> {
+        self.run_heard(launch, cancel, &mut |_| {})
+    }
+
+    /// The same, with an ear on standard output.
+    ///
+    /// # Errors
+    /// As [`Supervisor::run`].
+    fn run_heard(&self, launch: &Launch, cancel: &Cancel, ear: Ear<'_>) -> Result<Ended, LaunchError>;
 }
 
 /// How urgently a run is asked to stop. Shared between the signal handler and everything that waits.

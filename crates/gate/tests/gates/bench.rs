@@ -14,7 +14,7 @@ use triphammer_gate::{
     Gate, GateContext, GateProgress, Interrupted, Known, PackTexts, Packs, PipelinePolicy, Plan, Preflight,
     WorkFiles, preflight, run,
 };
-use triphammer_model::process::{Captured, LaunchError, WaitStatus};
+use triphammer_model::process::{Captured, Ear, LaunchError, WaitStatus};
 use triphammer_model::report::VerdictWord;
 use triphammer_model::{Cancel, Ended, GateVerdict, Judgement, Launch, Report, Supervisor};
 
@@ -151,7 +151,7 @@ pub(crate) fn word(report: &Report) -> VerdictWord {
 pub(crate) struct Real;
 
 impl Supervisor for Real {
-    fn run(&self, launch: &Launch, _cancel: &Cancel) -> Result<Ended, LaunchError> {
+    fn run_heard(&self, launch: &Launch, _cancel: &Cancel, _ear: Ear<'_>) -> Result<Ended, LaunchError> {
         assert!(launch.stdin.is_none() && launch.timeout.is_some());
         let stdout = File::create(&launch.stdout).unwrap();
         let stderr = if launch.stderr == launch.stdout {
@@ -214,7 +214,7 @@ impl Scripted {
 }
 
 impl Supervisor for Scripted {
-    fn run(&self, launch: &Launch, cancel: &Cancel) -> Result<Ended, LaunchError> {
+    fn run_heard(&self, launch: &Launch, cancel: &Cancel, _ear: Ear<'_>) -> Result<Ended, LaunchError> {
         let call = {
             let mut calls = self.calls.lock().unwrap();
             *calls += 1;

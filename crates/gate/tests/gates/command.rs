@@ -273,10 +273,11 @@ fn cargo_by_the_shipped_pack() {
 struct CargoHome;
 
 impl triphammer_model::Supervisor for CargoHome {
-    fn run(
+    fn run_heard(
         &self,
         launch: &triphammer_model::Launch,
         cancel: &triphammer_model::Cancel,
+        ear: triphammer_model::process::Ear<'_>,
     ) -> Result<triphammer_model::Ended, triphammer_model::process::LaunchError> {
         let mut launch = launch.clone();
         for name in ["HOME", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"] {
@@ -284,7 +285,7 @@ impl triphammer_model::Supervisor for CargoHome {
                 launch.env.push((name.into(), value));
             }
         }
-        Real.run(&launch, cancel)
+        Real.run_heard(&launch, cancel, ear)
     }
 }
 
