@@ -352,6 +352,27 @@ fn unfinished_and_unreadable_runs_stay() {
     assert_eq!(runs_in(&gc(&home, &[]), "kept").len(), 2);
 }
 
+/// Refs are files that an agent can reach: what they say must agree with the journal before anything is judged by them.
+#[test]
+fn refs_that_do_not_agree_with_the_journal_prove_nothing() {
+    let home = home();
+    let run = accepted(&home, "new.txt", &["--isolate", "copy"]);
+    let tree = |name: &str| git(&store(&home), &["rev-parse", &format!("refs/runs/{run}/{name}")]);
+    let (start, work) = (tree("0"), tree("001"));
+    for (name, other, own) in [("001", &start, &work), ("0", &work, &start)] {
+        let set =
+            |to: &str| git(&store(&home), &["update-ref", &format!("refs/runs/{run}/{name}"), to.trim()]);
+        set(other);
+        let done = gc(&home, &["--keep-days", "0"]);
+        assert!(reason(&done, &run).contains("its journal says"), "{done}");
+        set(own);
+    }
+    // Nor is a run going because a folder says so that anybody can make.
+    std::fs::create_dir(home.path().join("runs").join(format!(".going-{run}"))).unwrap();
+    assert_eq!(runs_in(&gc(&home, &ALL), "kept"), [run.as_str()]);
+    assert_eq!((tree("0"), tree("001")), (start, work));
+}
+
 /// Trees whose run's folder somebody deleted: nobody knows what they are worth, so a person says.
 #[test]
 fn trees_without_a_run_go_only_when_a_person_says_so() {

@@ -3,22 +3,25 @@
 //! First every run is judged without touching anything; then those that go are renamed, their refs removed, their
 //! folders deleted. The store's objects come last, when nothing refers to them any more.
 
+mod apart;
+mod past;
+mod work;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use jiff::Timestamp;
-use triphammer_model::event::{Isolation, Started};
-use triphammer_model::{Digest, Effect, Event, JournalLine, Redactor, RunId, RunSummary};
+use triphammer_model::RunId;
+use triphammer_model::event::Isolation;
 use triphammer_store::{
-    Aged, Choice, Fate, FileError, JournalText, Limits, Runs, RunsError, bytes_on_disk, choose, is_live,
-    marked, marked_for_removal, read_journal, remove_folder,
+    Aged, Choice, Fate, FileError, Limits, Runs, RunsError, bytes_on_disk, choose, marked,
+    marked_for_removal, read_journal, remove_folder,
 };
-use triphammer_workspace::{
-    Holdings, Lease, ObjectId, PruneError, Pruned, Store, StoreError, TreeEntry, ZoneMap, commits_not_in,
-    unknown_content,
-};
+use triphammer_workspace::{Holdings, ObjectId, PruneError, Pruned, Store, StoreError};
 
-use crate::folder;
+use apart::{Apart, remove_checkouts};
+use past::Past;
+use work::{places, work_of};
 
 /// What to clean up.
 #[derive(Clone, Debug)]
@@ -156,86 +159,6 @@ pub fn gc(request: &GcRequest) -> Result<GcReport, GcError> {
     Ok(cleaner.report)
 }
 
-/// All runs as they are.
-#[derive(Default)]
-struct Past {
-    runs: BTreeMap<RunId, Facts>,
-    damaged: Vec<(RunId, String)>,
-}
-
-/// What is known of a run that can be read.
-struct Facts {
-    started: Started,
-    summary: RunSummary,
-    ended: Timestamp,
-    /// Why `resume` could go on with it; `None` when it is over.
-    unfinished: Option<String>,
-    /// Folders that its work was merged into.
-    applied: Vec<PathBuf>,
-    /// Whether a person's edits were overwritten by an undo; they are kept as a tree.
-    overwritten: bool,
-    lines: usize,
-}
-
-impl Past {
-    fn read(runs: &Runs) -> Result<Self, RunsError> {
-        let mut past = Self::default();
-        for id in runs.ids()? {
-            let journal = runs.path().join(id.as_str()).join("journal.jsonl");
-            match read_journal(&journal) {
-                Err(error) => past.damaged.push((id, error.to_string())),
-                Ok(text) => match Facts::of(&text, is_live(&journal)) {
-                    Some(facts) => drop(past.runs.insert(id, facts)),
-                    None => past.damaged.push((id, "its journal begins with no `started`".to_owned())),
-                },
-            }
-        }
-        Ok(past)
-    }
-}
-
-impl Facts {
-    fn of(text: &JournalText, live: bool) -> Option<Self> {
-        let lines = &text.lines;
-        let Event::Started(started) = &lines.first()?.event else { return None };
-        let summary = RunSummary::fold(lines)?;
-        let end =
-            |line: &&JournalLine| line.effects.iter().any(|effect| matches!(effect, Effect::End { .. }));
-        let applied = lines.iter().filter_map(|line| match &line.event {
-            Event::Applied { to, .. } => Some(PathBuf::from(to)),
-            _ => None,
-        });
-        let overwritten = lines.iter().any(|line| matches!(line.event, Event::Undone { forced: true }));
-        Some(Self {
-            started: (**started).clone(),
-            ended: lines.iter().rev().find(end).or(lines.last())?.at,
-            unfinished: unfinished(&summary, text, live),
-            applied: applied.collect(),
-            overwritten,
-            lines: lines.len(),
-            summary,
-        })
-    }
-}
-
-fn unfinished(summary: &RunSummary, text: &JournalText, live: bool) -> Option<String> {
-    let sealed = text.lines.last().is_some_and(|line| matches!(line.event, Event::Sealed { .. }));
-    if live {
-        return Some("a process works on it".to_owned());
-    }
-    match summary.outcome.as_str() {
-        "in-flight" => Some("not finished, it was killed: `resume` goes on with it".to_owned()),
-        "suspended" | "interrupted" => Some(format!(
-            "not finished, it is {} ({}): `resume` goes on with it",
-            summary.outcome, summary.reason
-        )),
-        _ if !sealed || text.torn.is_some() => {
-            Some("its last process was killed before the journal was sealed".to_owned())
-        }
-        _ => None,
-    }
-}
-
 struct Cleaner<'a> {
     request: &'a GcRequest,
     store: Option<&'a Store>,
@@ -252,6 +175,12 @@ impl Cleaner<'_> {
     /// Completes removals that were begun and killed.
     fn finish_begun(&mut self, runs: &Runs) -> Result<(), GcError> {
         for going in runs.going()? {
+            // Whoever made that folder, a run that is there is not going.
+            if std::fs::symlink_metadata(self.request.runs.join(going.run.as_str())).is_ok() {
+                let note = format!("`{}` is left: the run itself is there", going.folder.display());
+                self.report.notes.push(note);
+                continue;
+            }
             let bytes = bytes_on_disk(&going.folder);
             if !self.request.dry_run {
                 if let Some(store) = self.store {
@@ -426,7 +355,7 @@ impl Cleaner<'_> {
     fn remove(&mut self, runs: &Runs, run: &RunId) -> Result<(), String> {
         let Some(facts) = self.past.runs.get(run) else { return Ok(()) };
         let apart = Apart::of(&self.request.state, run, facts);
-        let more = apart.as_ref().and_then(|apart| self.why_apart_stays(apart, run, facts));
+        let more = apart.as_ref().and_then(|apart| apart.why_it_stays(self.store, runs, run, facts));
         if self.request.dry_run {
             if let (Some(apart), Some(why)) = (&apart, more) {
                 self.report.notes.push(apart.stays(&why));
@@ -464,47 +393,6 @@ impl Cleaner<'_> {
                 .push(format!("run {run} is not removed completely: {error}; the next gc goes on"));
         }
         Ok(())
-    }
-
-    /// What a run's folder apart holds that its trees do not.
-    fn why_apart_stays(&self, apart: &Apart, run: &RunId, facts: &Facts) -> Option<String> {
-        let unsure =
-            |what: String| Some(format!("nobody knows whether it holds more than the run's trees: {what}"));
-        let Some(store) = self.store else { return unsure("the store is gone".to_owned()) };
-        let workspace = folder::read(&facts.started.workspace).ok();
-        if workspace.and_then(|path| path.canonicalize().ok()) != apart.0.canonicalize().ok() {
-            return unsure("the workspace was a part of it".to_owned());
-        }
-        let dir = Runs::new(self.request.runs.clone()).open(run, Redactor::default());
-        let pinned = dir.read("pinned/zones.json").ok();
-        let pinned = pinned.filter(|text| facts.started.pins.get("zones.json") == Some(&Digest::of(text)));
-        let Some(zones) = pinned.and_then(|text| serde_json::from_slice::<ZoneMap>(&text).ok()) else {
-            return unsure("its zones cannot be read".to_owned());
-        };
-        let known = match store.objects_of(run) {
-            Ok(known) => known,
-            Err(error) => return unsure(error.to_string()),
-        };
-        let clone = facts.started.isolation == Isolation::Worktree;
-        match unknown_content(&apart.0, &zones, &known, clone, 3) {
-            Ok(unknown) if unknown.is_empty() => {}
-            Ok(unknown) => {
-                let names: Vec<String> = unknown.iter().map(|path| format!("`{path}`")).collect();
-                return Some(format!("it holds what no tree of the run has: {}", names.join(", ")));
-            }
-            Err(error) => return unsure(error.to_string()),
-        }
-        if !clone {
-            return None;
-        }
-        let Some(origin) = facts.started.origin.as_ref().and_then(|text| folder::read(text).ok()) else {
-            return unsure("its origin is not known".to_owned());
-        };
-        match commits_not_in(&apart.0, &origin) {
-            Ok(0) => None,
-            Ok(n) => Some(format!("its clone has {n} commits that `{}` has not", origin.display())),
-            Err(error) => unsure(error.to_string()),
-        }
     }
 
     /// Refs of runs whose folder somebody deleted.
@@ -574,73 +462,4 @@ impl Cleaner<'_> {
         self.report.after = self.report.after.saturating_sub(holdings.unkept());
         Ok(holdings.would_prune())
     }
-}
-
-/// What a run brought: the content of its accepted tree that was not there at its start, and edits of a person's that
-/// only its trees hold.
-fn work_of(store: &Store, run: &RunId, facts: &Facts) -> Result<Vec<TreeEntry>, StoreError> {
-    let start = store.kept(run, "0")?;
-    let mut work = Vec::new();
-    if let Some(attempt) = facts.summary.accepted_attempt {
-        work = store.added(&[&start], &store.kept(run, &attempt.dir_name())?)?;
-    } else if facts.summary.outcome == "accepted" {
-        return Err(StoreError::NoSuchTree { run: run.clone(), name: "accepted".to_owned() });
-    }
-    if facts.overwritten {
-        let end = store.kept(run, "end").unwrap_or_else(|_| start.clone());
-        work.extend(store.added(&[&start, &end], &store.kept(run, "before-undo")?)?);
-    }
-    Ok(work)
-}
-
-/// The folders where a run's work should be; its own folder apart, which goes with it, is none.
-fn places(state: &Path, run: &RunId, facts: &Facts) -> Vec<Result<PathBuf, String>> {
-    let own = state.join("workspaces").join(run.as_str());
-    let own = own.canonicalize().unwrap_or(own);
-    let named = match facts.started.isolation {
-        Isolation::InPlace => Some(&facts.started.workspace),
-        _ => facts.started.origin.as_ref(),
-    };
-    let named = named.map(|text| folder::read(text).map_err(|error| error.to_string()));
-    let all = named.into_iter().chain(facts.applied.iter().cloned().map(Ok));
-    all.filter(|place| {
-        let real = place.as_ref().ok().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
-        !real.is_some_and(|path| path.starts_with(&own))
-    })
-    .collect()
-}
-
-/// The folder apart that was made for a run.
-struct Apart(PathBuf);
-
-impl Apart {
-    fn of(state: &Path, run: &RunId, facts: &Facts) -> Option<Self> {
-        let folder = state.join("workspaces").join(run.as_str());
-        let is_folder = std::fs::symlink_metadata(&folder).is_ok_and(|meta| meta.is_dir());
-        (facts.started.isolation.is_apart() && is_folder).then_some(Self(folder))
-    }
-
-    fn stays(&self, why: &str) -> String {
-        format!("workspace `{}` stays: {why}", self.0.display())
-    }
-
-    /// Removes it, unless another run works in it.
-    fn remove(&self, state: &Path, run: &RunId) -> Result<(), String> {
-        let lease = Lease::acquire(&self.0, state, run).map_err(|error| error.to_string())?;
-        let going = marked_for_removal(&self.0);
-        std::fs::rename(&self.0, &going)
-            .map_err(|e| format!("`{}` could not be renamed: {e}", self.0.display()))?;
-        drop(lease);
-        remove_folder(&going).map_err(|error| error.to_string())
-    }
-}
-
-/// Removes fresh checkouts that a killed process left behind.
-fn remove_checkouts(state: &Path, run: &RunId) -> Vec<String> {
-    let prefix = format!("{run}-");
-    let entries = std::fs::read_dir(state.join("confirm")).into_iter().flatten().flatten();
-    entries
-        .filter(|e| e.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()))
-        .filter_map(|e| remove_folder(&e.path()).err().map(|error| error.to_string()))
-        .collect()
 }

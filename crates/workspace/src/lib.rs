@@ -38,6 +38,7 @@ pub mod restore;
 pub mod root;
 mod skip_set;
 pub mod snapshot;
+mod store_error;
 mod store_format;
 pub mod store_gc;
 mod store_lock;

@@ -52,6 +52,13 @@ pub(crate) fn check(dir: &Path) -> Result<Found, StoreError> {
             return Err(strange(&path, "is a link or a file", cure.to_owned()));
         }
     }
+    // Kinds of refs may be more than we know.
+    for entry in std::fs::read_dir(dir.join("refs")).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+            let cure = "what is written there would land elsewhere; put the folder itself in its place";
+            return Err(strange(&entry.path(), "is a link", cure.to_owned()));
+        }
+    }
     let mend = || {
         format!(
             "if no newer triphammer made this store, `git init --bare '{}'` mends it; objects stay as they are",

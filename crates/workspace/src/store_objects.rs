@@ -17,11 +17,12 @@ use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 use sha1::{Digest as _, Sha1};
-use triphammer_model::{RunId, TreeId};
+use triphammer_model::TreeId;
 
 use crate::git::{complaint, git, output_within};
 use crate::packs::{Batch, Index, deflate};
-use crate::store_format::{self, FORMAT, Found, open_plain};
+pub use crate::store_error::StoreError;
+use crate::store_format::{self, Found, open_plain};
 use crate::store_lock::StoreLock;
 
 /// Files up to this size are hashed in memory before anything is compressed.
@@ -83,102 +84,6 @@ impl From<ObjectId> for TreeId {
     fn from(id: ObjectId) -> Self {
         Self::new(id.to_string())
     }
-}
-
-/// The store could not do its job.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The system refused.
-    #[error("store: `{}` could not be {what} ({source}): check the disk and the permissions of runs/", path.display())]
-    File {
-        /// The file or folder.
-        path: PathBuf,
-        /// `written`, `read`, `made`.
-        what: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// It was made by a newer version.
-    #[error(
-        "store `{}` has {found}, this version knows format {FORMAT} without extensions: use the version that made it",
-        path.display()
-    )]
-    Newer {
-        /// The store.
-        path: PathBuf,
-        /// Its format.
-        found: String,
-    },
-    /// An object is not there.
-    #[error(
-        "store `{}` does not hold object {id}: the tree cannot be rebuilt from it; `git --git-dir='{}' fsck --full` tells \
-         what is wrong",
-        path.display(),
-        path.display()
-    )]
-    Missing {
-        /// The store.
-        path: PathBuf,
-        /// The object.
-        id: String,
-    },
-    /// An object is not what its name says.
-    #[error(
-        "store: `{}`: object {id} is damaged ({what}): trees that hold it cannot be rebuilt, all others can; once a file \
-         of that name under objects/ is removed, the same content is stored anew",
-        path.display()
-    )]
-    Damaged {
-        /// The object's file, its pack, or the store.
-        path: PathBuf,
-        /// The object.
-        id: String,
-        /// What is wrong.
-        what: String,
-    },
-    /// A file of the store is not what it must be.
-    #[error("store: `{}` {what}: {cure}", path.display())]
-    Strange {
-        /// The file or folder.
-        path: PathBuf,
-        /// What is wrong with it.
-        what: String,
-        /// What to do.
-        cure: String,
-    },
-    /// A git command is at work in it, or was killed in it.
-    #[error(
-        "store: `{}` is there: a git command changes the store, or was killed while it did; when none runs any more, \
-         remove this file and try again",
-        path.display()
-    )]
-    Locked {
-        /// The lock file.
-        path: PathBuf,
-    },
-    /// It is being cleaned up.
-    #[error(
-        "store `{}` is being cleaned up by a `triphammer gc`: wait for its end, then try again",
-        path.display()
-    )]
-    Busy {
-        /// The store.
-        path: PathBuf,
-    },
-    /// No tree of that name was kept.
-    #[error("run {run} has no tree `{name}` in the store: `show {run}` lists its attempts")]
-    NoSuchTree {
-        /// The run.
-        run: RunId,
-        /// The name.
-        name: String,
-    },
-    /// A run or a name cannot be part of a ref.
-    #[error("`{name}` cannot name a tree: use letters, digits, `-`, `_` and inner dots")]
-    BadName {
-        /// The name.
-        name: String,
-    },
 }
 
 /// A kind of git object.
@@ -344,7 +249,7 @@ impl Store {
         }
     }
 
-    /// All packs as they are on disk now.
+    /// All packs as they are on disk now, with their indexes checked as a whole.
     ///
     /// # Errors
     /// [`StoreError::Strange`] names an index that is damaged.
@@ -352,9 +257,10 @@ impl Store {
         let mut packs = self.lock_packs();
         *packs = Packs::default();
         self.list_packs(&mut packs);
-        match packs.broken.first() {
+        let damaged = packs.known.iter().find(|pack| !pack.is_sound()).map(|pack| &pack.path);
+        match packs.broken.first().or(damaged) {
             None => Ok(packs.known.clone()),
-            Some(path) => Err(broken_index(path)),
+            Some(path) => Err(StoreError::index(path)),
         }
     }
 
@@ -364,7 +270,7 @@ impl Store {
         let packs = self.lock_packs();
         let damaged = packs.known.iter().find(|pack| !pack.is_sound()).map(|pack| pack.path.clone());
         match packs.broken.first().cloned().or(damaged) {
-            Some(path) => broken_index(&path),
+            Some(path) => StoreError::index(&path),
             None => StoreError::Missing { path: self.dir.to_path_buf(), id: id.to_string() },
         }
     }
@@ -521,7 +427,7 @@ impl Store {
         let Some((pack, offset)) = self.in_packs(id, true) else { return Err(self.missing(id)) };
         let damaged = |what: String| {
             if !pack.is_sound() {
-                return broken_index(&pack.path);
+                return StoreError::index(&pack.path);
             }
             StoreError::Damaged { path: pack.path.with_extension("pack"), id: id.to_string(), what }
         };
@@ -582,14 +488,6 @@ fn no_link(dir: &Path) -> io::Result<()> {
     }
 }
 
-fn broken_index(path: &Path) -> StoreError {
-    StoreError::Strange {
-        path: path.to_path_buf(),
-        what: "is damaged, so what its pack holds is not found".to_owned(),
-        cure: format!("`git index-pack '{}'` makes it anew", path.with_extension("pack").display()),
-    }
-}
-
 /// Ids as git commands read them, one a line.
 pub(crate) fn id_lines<'a>(ids: impl IntoIterator<Item = &'a ObjectId>) -> Vec<u8> {
     let mut lines = Vec::new();
@@ -636,6 +534,8 @@ pub(crate) fn hash_file(file: &mut impl Read, size: u64) -> io::Result<ObjectId>
 
 #[cfg(test)]
 mod tests {
+    use triphammer_model::RunId;
+
     use super::*;
 
     fn store() -> (tempfile::TempDir, Store) {

@@ -153,7 +153,8 @@ fn a_damaged_index_is_named_and_can_be_mended() {
         let error = blobs.lines().find_map(|id| store.blob(&id.parse().unwrap()).err()).unwrap().to_string();
         assert!(error.contains(index.to_str().unwrap()) && error.contains("git index-pack '"), "{error}");
         assert!(store.prune().is_err());
-        git(&stored.dir, &["index-pack", index.with_extension("pack").to_str().unwrap()]);
+        // Not from within the store, where git would ask the damaged index first.
+        git(stored.bench.dir.path(), &["index-pack", index.with_extension("pack").to_str().unwrap()]);
         stored.restored().unwrap();
     }
 }
@@ -233,6 +234,9 @@ fn a_store_that_leads_elsewhere_is_refused() {
         stored.restored().unwrap();
     }
     let stored = Stored::of(3);
+    symlink(&stored.outside, stored.dir.join("refs/later-kind")).unwrap();
+    stored.assert_refused(&stored.dir.join("refs/later-kind"), "in its place");
+    std::fs::remove_file(stored.dir.join("refs/later-kind")).unwrap();
     std::fs::remove_file(stored.dir.join("config")).unwrap();
     assert!(Command::new("mkfifo").arg(stored.dir.join("config")).status().unwrap().success());
     stored.assert_refused(&stored.dir.join("config"), "could not be read");

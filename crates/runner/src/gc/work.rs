@@ -1,0 +1,58 @@
+//! What a run brought, and where it should be.
+
+use std::path::{Path, PathBuf};
+
+use triphammer_model::event::Isolation;
+use triphammer_model::{RunId, TreeId};
+use triphammer_workspace::{Kept, Store, TreeEntry};
+
+use super::past::Facts;
+use crate::folder;
+
+/// What a run brought: the content of its accepted tree that was not there at its start, and edits of a person's that
+/// only its trees hold.
+pub(crate) fn work_of(store: &Store, run: &RunId, facts: &Facts) -> Result<Vec<TreeEntry>, String> {
+    let kept = |name: &str| store.kept(run, name).map_err(|error| error.to_string());
+    let start = agreed("0", kept("0")?, Some(&facts.started.tree))?;
+    let mut work = Vec::new();
+    if let Some(attempt) = facts.summary.accepted_attempt {
+        let name = attempt.dir_name();
+        let accepted = agreed(&name, kept(&name)?, facts.summary.tree.as_ref())?;
+        work = store.added(&[&start], &accepted).map_err(|error| error.to_string())?;
+    } else if facts.summary.outcome == "accepted" {
+        return Err("its journal does not say which attempt was accepted".to_owned());
+    }
+    if facts.overwritten {
+        let end = kept("end").unwrap_or_else(|_| start.clone());
+        let edits = store.added(&[&start, &end], &kept("before-undo")?);
+        work.extend(edits.map_err(|error| error.to_string())?);
+    }
+    Ok(work)
+}
+
+/// Refs are files that an agent of an in-place home can write; the journal says which trees they must name.
+fn agreed(name: &str, kept: Kept, journal: Option<&TreeId>) -> Result<Kept, String> {
+    match journal {
+        Some(tree) if *tree != kept.tree => {
+            Err(format!("its tree `{name}` is {}, and its journal says {tree}", kept.tree))
+        }
+        _ => Ok(kept),
+    }
+}
+
+/// The folders where a run's work should be; its own folder apart, which goes with it, is none.
+pub(crate) fn places(state: &Path, run: &RunId, facts: &Facts) -> Vec<Result<PathBuf, String>> {
+    let own = state.join("workspaces").join(run.as_str());
+    let own = own.canonicalize().unwrap_or(own);
+    let named = match facts.started.isolation {
+        Isolation::InPlace => Some(&facts.started.workspace),
+        _ => facts.started.origin.as_ref(),
+    };
+    let named = named.map(|text| folder::read(text).map_err(|error| error.to_string()));
+    let all = named.into_iter().chain(facts.applied.iter().cloned().map(Ok));
+    all.filter(|place| {
+        let real = place.as_ref().ok().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
+        !real.is_some_and(|path| path.starts_with(&own))
+    })
+    .collect()
+}
