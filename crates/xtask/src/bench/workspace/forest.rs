@@ -1,5 +1,6 @@
 //! Trees to look at: built once for each size, and used again.
 
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -54,22 +55,20 @@ impl Forest {
 
     /// Commits the tree, and makes it as it was committed.
     fn commit(&self) -> Result<(), String> {
-        let identity = ["-c", "user.name=bench", "-c", "user.email=bench@localhost"];
-        // The threshold has all content written into one pack instead of a file each.
-        let packed = ["-c", "core.bigFileThreshold=1", "-c", "core.compression=0", "-c", "gc.auto=0"];
         let run = |words: &[&str]| {
-            let all: Vec<&str> = identity.iter().chain(&packed).chain(words).copied().collect();
-            let output = self.git(&all).output().map_err(|e| format!("starting git: {e}"))?;
+            let output = self.git(words).output().map_err(|e| format!("starting git: {e}"))?;
             if output.status.success() {
                 return Ok(output.stdout);
             }
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             Err(format!("`git {}` in {} failed: {said}", words.join(" "), self.tree.display()))
         };
-        if run(&["rev-parse", "--verify", "--quiet", "HEAD"]).is_err() || !self.tree.join(".git").exists() {
+        if !self.tree.join(".git").exists() || run(&["rev-parse", "--verify", "--quiet", "HEAD"]).is_err() {
             run(&["init", "--quiet", "--initial-branch=main"])?;
-            run(&["add", "--all", "--force"])?;
-            run(&["commit", "--quiet", "--message", "start"])?;
+            self.import()?;
+            run(&["read-tree", "HEAD"])?;
+            // Learns the stats, so that the next step finds nothing to write.
+            run(&["update-index", "-q", "--refresh"])?;
         }
         // An earlier bench may have ended in the middle of an attempt.
         run(&["reset", "--quiet", "--hard"])?;
@@ -82,6 +81,40 @@ impl Forest {
             )),
         }
     }
+
+    /// Has git take in all files as one commit and one pack: `git add` would write a file for each of them.
+    fn import(&self) -> Result<(), String> {
+        let failed = |e: std::io::Error| format!("git fast-import in {}: {e}", self.tree.display());
+        let mut git = self.git(&["-c", "core.compression=0", "fast-import", "--quiet", "--depth=0"]);
+        let mut child = git.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().map_err(failed)?;
+        let told = match child.stdin.take() {
+            Some(stdin) => tell(BufWriter::new(stdin), &self.tree).map_err(failed),
+            None => Ok(()),
+        };
+        let status = child.wait().map_err(failed)?;
+        told?;
+        if status.success() { Ok(()) } else { Err(failed(std::io::Error::other(status.to_string()))) }
+    }
+}
+
+/// The tree as `git fast-import` takes it.
+fn tell(mut to: impl Write, tree: &Path) -> std::io::Result<()> {
+    to.write_all(b"commit refs/heads/main\ncommitter bench <bench@localhost> 0 +0000\ndata 5\nstart\n")?;
+    let mut folders = vec![tree.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.extend((!path.ends_with(".git")).then_some(path));
+                continue;
+            }
+            let text = std::fs::read(&path)?;
+            let name = path.strip_prefix(tree).map_err(std::io::Error::other)?;
+            writeln!(to, "M 100644 inline {}\ndata {}", name.display(), text.len())?;
+            to.write_all(&text)?;
+        }
+    }
+    to.flush()
 }
 
 /// About ten files in a directory, small ones, under names of mixed length.
