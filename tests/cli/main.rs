@@ -20,3 +20,4 @@ mod person;
 mod plan;
 mod restore;
 mod resume;
+mod store;
