@@ -16,6 +16,9 @@ use crate::shrink::shrink;
 
 const THREADS: u64 = 16;
 
+/// Sequences after which a thread begins with an empty store again: memory may be small where the store lies.
+const LIFE: u64 = 50;
+
 /// From so many sequences on, every verb must have been carried out: a trial of nothing shows nothing.
 const ENOUGH: u64 = 2_000;
 
@@ -82,11 +85,14 @@ pub(crate) fn run(place: &Path, first: u64, count: u64) -> Result<Tally, String>
     std::thread::scope(|scope| {
         for _ in 0..THREADS.min(count) {
             scope.spawn(|| {
-                let arena = Arena::new(place);
-                while !stop.load(Ordering::Relaxed) {
+                let mut arena = Arena::new(place);
+                for done in 1.. {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= count {
+                    if number >= count || stop.load(Ordering::Relaxed) {
                         return;
+                    }
+                    if done % LIFE == 0 {
+                        arena = Arena::new(place);
                     }
                     let seed = first.wrapping_add(number);
                     let plan = Plan::of(seed);
