@@ -25,7 +25,17 @@ pub(crate) fn ms(time: Duration) -> f64 {
 
 /// Of all threads of this process.
 fn cpu() -> Duration {
-    let now = clock_gettime(ClockId::ProcessCPUTime);
+    read(ClockId::ProcessCPUTime)
+}
+
+/// Of this thread alone.
+#[cfg(target_os = "linux")]
+pub(crate) fn cpu_of_thread() -> Duration {
+    read(ClockId::ThreadCPUTime)
+}
+
+fn read(clock: ClockId) -> Duration {
+    let now = clock_gettime(clock);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
     Duration::new(seconds, u32::try_from(now.tv_nsec).unwrap_or(0))
 }
