@@ -1,17 +1,24 @@
 //! An event stream of JSON lines, read as it comes in bounded memory. What cannot be read is counted and named, and
 //! never ends the reading: the raw stream lies in the log.
 
-use serde_json::Value;
-
+use crate::event::{self, Json};
 use crate::heard::Heard;
 
-/// A longer line is not parsed. Agents put whole files into one line, but not larger ones.
-const LONGEST: usize = 8 << 20;
+/// A longer line is not parsed. Agents put whole files and images (of at most 5 MB) into one line, but not larger ones.
+const LONGEST: usize = 6 << 20;
+/// Memory for a line that is kept from one to the next.
+const KEPT: usize = 1 << 20;
 
-/// Understands the events of one vendor.
+/// Understands the events of one vendor. Every field of an event may be missing or of another type than it should.
 pub(crate) trait Dialect: Send {
+    /// Whether the rest of an event of this kind is of no interest, so that its line is not parsed. It is asked only
+    /// for lines that begin with their kind; `event` gets the others whole.
+    fn passes(&mut self, _kind: &str) -> bool {
+        false
+    }
+
     /// Takes one event in. What is of a kind that it does not know is let pass.
-    fn event(&mut self, event: &Value, heard: &mut Heard);
+    fn event(&mut self, event: &Json<'_>, heard: &mut Heard);
 
     /// The stream is over: says what follows from its end, such as a missing result.
     fn end(&mut self, heard: &mut Heard);
@@ -21,6 +28,7 @@ pub(crate) trait Dialect: Send {
 pub(crate) struct Stream {
     dialect: Box<dyn Dialect>,
     heard: Heard,
+    /// The beginning of a line whose end has not come yet.
     line: Vec<u8>,
     /// Bytes of the line at hand that are passed over because it is too long.
     passed: u64,
@@ -36,9 +44,15 @@ impl Stream {
     /// Takes the next piece in.
     pub(crate) fn push(&mut self, mut piece: &[u8]) {
         while let Some(end) = piece.iter().position(|b| *b == b'\n') {
-            self.hold(&piece[..end]);
-            piece = &piece[end + 1..];
-            self.end_line();
+            let (line, rest) = (&piece[..end], &piece[end + 1..]);
+            if self.line.is_empty() && self.passed == 0 && line.len() <= LONGEST {
+                self.number += 1;
+                self.read(line);
+            } else {
+                self.hold(line);
+                self.end_line();
+            }
+            piece = rest;
         }
         self.hold(piece);
     }
@@ -46,8 +60,14 @@ impl Stream {
     fn hold(&mut self, part: &[u8]) {
         if self.passed > 0 || self.line.len() + part.len() > LONGEST {
             self.passed += (self.line.len() + part.len()) as u64;
-            self.line.clear();
+            self.line = Vec::new();
         } else {
+            let needed = self.line.len() + part.len();
+            if needed > self.line.capacity() {
+                // Twice as much as before, but never more than a line may have.
+                let room = (2 * self.line.capacity()).clamp(needed, LONGEST);
+                self.line.reserve_exact(room - self.line.len());
+            }
             self.line.extend_from_slice(part);
         }
     }
@@ -60,17 +80,30 @@ impl Stream {
             self.heard.trouble(format!("line {number} of {passed} bytes is too long to be read"));
             return;
         }
-        let line = self.line.trim_ascii();
-        if !line.is_empty() {
-            match serde_json::from_slice::<Value>(line) {
-                Ok(event) if event.is_object() => {
-                    self.heard.event();
-                    self.dialect.event(&event, &mut self.heard);
-                }
-                _ => self.not_json += 1,
-            }
+        let mut line = std::mem::take(&mut self.line);
+        self.read(&line);
+        if line.capacity() <= KEPT {
+            line.clear();
+            self.line = line;
         }
-        self.line.clear();
+    }
+
+    fn read(&mut self, line: &[u8]) {
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            return;
+        }
+        if event::kind_of(line).is_some_and(|kind| self.dialect.passes(kind)) {
+            self.heard.event();
+            return;
+        }
+        match event::read(line) {
+            Some(event) => {
+                self.heard.event();
+                self.dialect.event(&event, &mut self.heard);
+            }
+            None => self.not_json += 1,
+        }
     }
 
     /// What was heard in all.
@@ -94,8 +127,12 @@ mod tests {
     struct Counts;
 
     impl Dialect for Counts {
-        fn event(&mut self, event: &Value, heard: &mut Heard) {
-            heard.says(&event.to_string());
+        fn passes(&mut self, kind: &str) -> bool {
+            kind == "dull"
+        }
+
+        fn event(&mut self, event: &Json<'_>, heard: &mut Heard) {
+            heard.says(&serde_json::to_string(event).expect("JSON"));
         }
 
         fn end(&mut self, heard: &mut Heard) {
@@ -112,11 +149,12 @@ mod tests {
 
     #[test]
     fn pieces_do_not_matter() {
-        let text = b"{\"a\":1}\n\n  {\"b\":\"\xc3\xbc\"}\r\nplain\n[1]\n{\"cut\":";
+        let text =
+            b"{\"a\":1}\n\n  {\"b\":\"\xc3\xbc\"}\r\n{\"type\":\"dull\",\"x\":0}\nplain\n[1]\n{\"cut\":";
         for step in [1, 3, 1000] {
             let receipt = read(text, step).into_receipt("x");
             assert_eq!(receipt.last_words.as_deref(), Some("{\"b\":\"ü\"}"));
-            assert_eq!(receipt.troubles, ["3 of 6 lines are no JSON objects", "2 events"], "{step}");
+            assert_eq!(receipt.troubles, ["3 of 7 lines are no JSON objects", "3 events"], "{step}");
         }
     }
 
@@ -124,8 +162,11 @@ mod tests {
     fn a_line_without_end_is_passed_over() {
         let mut text = vec![b'x'; LONGEST + 10];
         text.extend_from_slice(b"\n{\"a\":1}\n");
-        let receipt = read(&text, 1 << 16).into_receipt("x");
-        assert_eq!(receipt.last_words.as_deref(), Some("{\"a\":1}"));
-        assert_eq!(receipt.troubles[0], format!("line 1 of {} bytes is too long to be read", LONGEST + 10));
+        for step in [1 << 16, 1 << 30] {
+            let receipt = read(&text, step).into_receipt("x");
+            assert_eq!(receipt.last_words.as_deref(), Some("{\"a\":1}"));
+            let trouble = format!("line 1 of {} bytes is too long to be read", LONGEST + 10);
+            assert_eq!(receipt.troubles[0], trouble, "{step}");
+        }
     }
 }

@@ -1,0 +1,140 @@
+//! The events that our own programs print, the native loop and the client of the agent client protocol: one JSON object
+//! a line on standard output.
+//!
+//! ```text
+//! {"type":"session","id":"…","model":"…"}                                  once, at the start; both may be missing
+//! {"type":"tool","tool":"write","path":"a.rs","change":"added","ok":true}    a call that is done; its path, its command,
+//! {"type":"tool","tool":"shell","command":"make","exit":2,"ok":false}        or neither (one that only reads)
+//! {"type":"usage","input":900,"cached":100,"output":20,"cost_usd":0.01}      one step: the cache apart from the input
+//! {"type":"text","text":"…"}                                                what it says; the last one counts
+//! {"type":"fault","kind":"rate-limit","message":"…","reset_at":"…"}          what it gives up over
+//! {"type":"refused","command":"git push -f","why":"…"}                      what the guard did not let it do
+//! {"type":"end","stop_reason":"…"}                                          the last line
+//! ```
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use triphammer_model::{ClaimKind, FaultKind, Tokens};
+
+use super::fields::text;
+use crate::event::Json;
+use crate::heard::Heard;
+use crate::stream::Dialect;
+
+/// One event; see the top of this file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub(crate) enum OwnEvent {
+    /// It works in this session, with this model.
+    Session {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+    },
+    /// A call of a tool is done.
+    Tool {
+        tool: String,
+        /// The file that it touched.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
+        /// How; `changed` where it is not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        change: Option<ClaimKind>,
+        /// The command that it ran.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        command: Option<String>,
+        /// Its exit status.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit: Option<i32>,
+        /// Whether the call succeeded. A file of one that did not is no claim.
+        ok: bool,
+    },
+    /// What one step used.
+    Usage {
+        input: u64,
+        #[serde(default)]
+        cached: u64,
+        output: u64,
+        /// Dollars; missing where no price is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_usd: Option<f64>,
+    },
+    /// What it says.
+    Text { text: String },
+    /// What it gives up over.
+    Fault {
+        kind: FaultKind,
+        #[serde(default)]
+        message: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reset_at: Option<Timestamp>,
+    },
+    /// A command that was not let through.
+    Refused { command: String, why: String },
+    /// It is done.
+    End { stop_reason: String },
+}
+
+/// The kinds above; others are let pass.
+const KINDS: [&str; 7] = ["session", "tool", "usage", "text", "fault", "refused", "end"];
+
+#[derive(Debug, Default)]
+pub(crate) struct Own {
+    ended: bool,
+}
+
+impl Own {
+    fn take(&mut self, event: OwnEvent, heard: &mut Heard) {
+        match event {
+            OwnEvent::Session { id, model } => {
+                heard.session(&id.unwrap_or_default());
+                heard.model(&model.unwrap_or_default());
+            }
+            OwnEvent::Tool { tool, path, change, command, exit, ok } => {
+                if let Some(path) = path.filter(|_| ok) {
+                    heard.file(&path, change.unwrap_or(ClaimKind::Changed), &tool);
+                }
+                if let Some(command) = command {
+                    heard.command(&command, exit);
+                }
+            }
+            OwnEvent::Usage { input, cached, output, cost_usd } => {
+                heard.spend(Tokens { input, cached, output });
+                if let Some(cost) = cost_usd {
+                    heard.pay(cost);
+                }
+            }
+            OwnEvent::Text { text } => heard.says(&text),
+            OwnEvent::Fault { kind, message, reset_at } => heard.fail_until(kind, &message, reset_at),
+            OwnEvent::Refused { command, why } => {
+                let command = crate::heard::head(&command, 500);
+                let why = crate::heard::head(&why, 500);
+                heard.trouble(format!("`{command}` was not let through: {why}"));
+            }
+            OwnEvent::End { stop_reason } => {
+                heard.stops(&stop_reason);
+                self.ended = true;
+            }
+        }
+    }
+}
+
+impl Dialect for Own {
+    fn event(&mut self, event: &Json<'_>, heard: &mut Heard) {
+        match serde_json::to_value(event).and_then(serde_json::from_value) {
+            Ok(event) => self.take(event, heard),
+            Err(error) => {
+                if let Some(kind) = text(event, &["type"]).filter(|kind| KINDS.contains(kind)) {
+                    heard.trouble(format!("an event `{kind}` is not as it should be: {error}"));
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, heard: &mut Heard) {
+        if !self.ended {
+            heard.breaks_off("the stream ends without its last event");
+        }
+    }
+}
