@@ -182,7 +182,7 @@ mod tests {
         assert!(Journal::reopen(&path, Redactor::default()).is_err(), "nobody takes it up now");
         let going = runs.let_go(&claim).unwrap();
         assert!(runs.ids().unwrap().is_empty());
-        assert_eq!(runs.going().unwrap(), [going.clone()]);
+        assert_eq!(runs.going().unwrap(), std::slice::from_ref(&going));
         remove_folder(&going.folder).unwrap();
         assert!(runs.going().unwrap().is_empty());
         remove_folder(&going.folder).unwrap();
