@@ -8,6 +8,7 @@ mod apply;
 mod common;
 #[cfg(test)]
 mod infrastructure;
+#[cfg(test)]
 mod movement;
 #[cfg(test)]
 mod protect;

@@ -110,11 +110,11 @@ fn a_full_disk() {
         }
         // To drop objects that are files takes no room at all.
         let full = place.join("full");
-        let fill = || {
+        let crowd = || {
             let mut filler = std::fs::File::create(&full).unwrap();
             while std::io::Write::write_all(&mut filler, &[1; 512]).is_ok() {}
         };
-        fill();
+        crowd();
         let fits = |n: u64| bench.write("more", noise(n, 2_000));
         fits(1);
         keep(&eyes, &RunId::new("r3")).expect_err("nothing fits");
@@ -122,7 +122,7 @@ fn a_full_disk() {
         assert!(store.prune().unwrap().dropped > 0, "what was put before the disk was full");
         std::fs::remove_file(&full).unwrap();
         keep(&eyes, &RunId::new("r3")).unwrap();
-        fill();
+        crowd();
         store.forget(&RunId::new("r3")).unwrap();
         assert!(store.prune().unwrap().dropped >= 2);
         // A pack of which a part stays cannot be written anew: it stays whole.
@@ -135,7 +135,7 @@ fn a_full_disk() {
         keep(&eyes, &RunId::new("r5")).unwrap();
         let before = plain(&bench.work());
         store.forget(&RunId::new("r4")).unwrap();
-        fill();
+        crowd();
         let error = store.prune().expect_err("there is no room for a new pack").to_string();
         assert!(error.contains(dir.to_str().unwrap()), "{error}");
         assert!(!dir.join("gc.partial").exists());
