@@ -96,7 +96,7 @@ fn a_full_disk() {
             let error = keep(&eyes, &RunId::new("r2")).expect_err("it does not fit");
             assert!(error.contains(dir.to_str().unwrap()) && error.contains("check the disk"), "{error}");
             assert!(!mounted || error.contains("No space left"), "{error}");
-            assert_eq!(leftovers(&dir), [PathBuf::new(); 0], "{name}");
+            assert_eq!(leftovers(&dir), Vec::<PathBuf>::new(), "{name}");
             for n in 0..files {
                 std::fs::remove_file(bench.at(format!("{name}{n}"))).unwrap();
             }
