@@ -9,7 +9,7 @@ use super::purity::{IMPURE_CRATES, PURE};
 /// A room and the rooms right below it. What these may use, it may use as well.
 const BELOW: &[(&str, &[&str])] = &[
     ("model", &[]),
-    ("guard", &["model"]),
+    ("guard", &[]),
     ("forge", &["model"]),
     ("workspace", &["model"]),
     ("gate", &["model"]),
@@ -17,7 +17,7 @@ const BELOW: &[(&str, &[&str])] = &[
     ("trajectory", &["model"]),
     ("llm", &["model"]),
     ("render", &["model"]),
-    ("drift", &["guard"]),
+    ("drift", &["model", "guard"]),
     ("judge", &["gate", "llm"]),
     ("agent", &["llm", "guard"]),
     ("runner", &["forge", "agent", "judge", "gate", "workspace", "drift", "trajectory", "store"]),
