@@ -27,6 +27,7 @@ mod command;
 mod dialects;
 mod event;
 mod faults;
+mod fence;
 mod heard;
 mod last_words;
 mod limits;
@@ -44,6 +45,7 @@ mod supervisor;
 mod transcript;
 
 pub use command::{CommandAgent, CommandConfig, Program, PromptBy};
+pub use fence::Fence;
 pub use limits::ProcessLimits;
 pub use pid_file::{LeftOverError, PID_FILE, end_left_over};
 pub use script::{Script, ScriptError};

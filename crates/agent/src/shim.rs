@@ -21,6 +21,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, WaitOptions, WaitStatus};
 
 use crate::children::{self, Brood};
+use crate::fence::Fence;
 use crate::process_tree::{self, KILL_LIMIT, Proc};
 
 /// The hidden subcommand under which the binary is a shim.
@@ -48,6 +49,8 @@ pub(crate) enum Frame {
     ExecFailed(i32),
     /// Standard input could not be opened, with this error number.
     StdinFailed(i32),
+    /// The fence could not be laid, with this error number (0 when there is none).
+    FenceFailed(i32),
     /// The program ended, with this raw wait status.
     Ended(i32),
     /// Nothing below the shim lives, but for `survivors`; `killed` had to be.
@@ -65,6 +68,7 @@ impl Frame {
             Self::Starting => (b'S', 0, 0),
             Self::ExecFailed(errno) => (b'E', errno, 0),
             Self::StdinFailed(errno) => (b'I', errno, 0),
+            Self::FenceFailed(errno) => (b'F', errno, 0),
             Self::Ended(raw) => (b'L', raw, 0),
             Self::Done { killed, survivors } => (b'D', killed, survivors),
         };
@@ -83,6 +87,7 @@ impl Frame {
             b'S' => Self::Starting,
             b'E' => Self::ExecFailed(a),
             b'I' => Self::StdinFailed(a),
+            b'F' => Self::FenceFailed(a),
             b'L' => Self::Ended(a),
             b'D' => Self::Done { killed: a, survivors: b },
             _ => return None,
@@ -94,26 +99,31 @@ impl Frame {
 struct Request {
     dir: PathBuf,
     stdin: Option<PathBuf>,
+    fence: Option<Fence>,
     program: OsString,
     args: Vec<OsString>,
 }
 
 impl Request {
     fn read(mut args: impl Iterator<Item = OsString>) -> Option<Self> {
-        let (mut dir, mut stdin) = (None, None);
+        let (mut dir, mut stdin, mut fence) = (None, None, None);
         loop {
             let arg = args.next()?;
             if arg == "--dir" {
                 dir = Some(args.next()?.into());
             } else if arg == "--stdin" {
                 stdin = Some(args.next()?.into());
+            } else if arg == "--fence" {
+                fence = Some(Fence::default());
+            } else if arg == "--writable" {
+                fence.as_mut()?.writable.push(args.next()?.into());
             } else if arg == "--" {
                 break;
             } else {
                 return None;
             }
         }
-        Some(Self { dir: dir?, stdin, program: args.next()?, args: args.collect() })
+        Some(Self { dir: dir?, stdin, fence, program: args.next()?, args: args.collect() })
     }
 }
 
@@ -146,6 +156,11 @@ fn serve(request: &Request) -> io::Result<()> {
         Ok(file) => file,
         Err(error) => return say(&mut control, Frame::StdinFailed(error.raw_os_error().unwrap_or(0))),
     };
+    if let Some(fence) = &request.fence
+        && let Err(error) = fence.enforce()
+    {
+        return say(&mut control, Frame::FenceFailed(error.raw_os_error().unwrap_or(0)));
+    }
     say(&mut control, Frame::Starting)?;
     let spawned = Command::new(&request.program)
         .args(&request.args)
@@ -309,6 +324,7 @@ mod tests {
             Frame::Starting,
             Frame::ExecFailed(2),
             Frame::StdinFailed(13),
+            Frame::FenceFailed(1),
             Frame::Ended(0x7f00),
             Frame::Done { killed: 3, survivors: 1 },
         ] {
@@ -324,7 +340,17 @@ mod tests {
         assert_eq!(request.program, "sh");
         assert_eq!(request.args, ["--", "-c"]);
         assert_eq!(request.stdin.unwrap().as_os_str(), "b");
-        for bad in [&[][..], &["--dir", "/w"], &["--", "sh"], &["--dir", "/w", "--"], &["--x", "--", "sh"]] {
+        let fenced =
+            read(&["--dir", "/w", "--fence", "--writable", "/w", "--writable", "/t", "--", "sh"]).unwrap();
+        assert_eq!(fenced.fence.unwrap().writable, [PathBuf::from("/w"), PathBuf::from("/t")]);
+        for bad in [
+            &["--dir", "/w", "--writable", "/w", "--", "sh"][..],
+            &[],
+            &["--dir", "/w"],
+            &["--", "sh"],
+            &["--dir", "/w", "--"],
+            &["--x", "--", "sh"],
+        ] {
             assert!(read(bad).is_none());
         }
     }

@@ -14,6 +14,7 @@ use triphammer_model::redact::RedactStream;
 use triphammer_model::{Cancel, Ended, Launch, Redactor, Supervisor};
 
 use crate::capped_log::{CappedLog, Tail};
+use crate::fence::Fence;
 use crate::pid_file::{self, KEEPER_VAR};
 use crate::process_tree::{self, KILL_LIMIT};
 use crate::shim::{self, Frame, command};
@@ -37,19 +38,26 @@ const DRAIN_LIMIT: u64 = 16 * 1024 * 1024;
 pub struct ProcessSupervisor {
     shim: PathBuf,
     redactor: Redactor,
+    fence: Option<Fence>,
 }
 
 impl ProcessSupervisor {
     /// A supervisor whose shim is the program at `shim`, called as `shim __shim ...`; see [`crate::shim::main`].
     pub const fn new(shim: PathBuf, redactor: Redactor) -> Self {
-        Self { shim, redactor }
+        Self { shim, redactor, fence: None }
     }
 
     /// A supervisor whose shim is this very binary, even when its file was replaced meanwhile.
     pub fn of_this_binary(redactor: Redactor) -> io::Result<Self> {
         // The child that opens this link is still a copy of us, so it names the file we were started from.
         let shim = if cfg!(target_os = "linux") { "/proc/self/exe".into() } else { std::env::current_exe()? };
-        Ok(Self { shim, redactor })
+        Ok(Self { shim, redactor, fence: None })
+    }
+
+    /// The same, but what it launches writes only where the fence lets it.
+    #[must_use]
+    pub fn fenced(&self, fence: Fence) -> Self {
+        Self { fence: Some(fence), ..self.clone() }
     }
 }
 
@@ -113,6 +121,9 @@ impl Supervisor for ProcessSupervisor {
             Leader::StdinFailed(source) => {
                 return Err(fail(format!("opening {} as its input", shown(launch.stdin.as_deref())), source));
             }
+            Leader::FenceFailed(source) => {
+                return Err(fail("laying its write fence".to_owned(), source));
+            }
             Leader::Running | Leader::Unborn if cause.is_some() || cancel.is_raised() => {
                 cause.unwrap_or(Cause::Cancelled).into_status(None, None)
             }
@@ -146,6 +157,9 @@ impl ProcessSupervisor {
         command.arg0("triphammer").arg(shim::COMMAND).arg("--dir").arg(&launch.dir);
         if let Some(stdin) = &launch.stdin {
             command.arg("--stdin").arg(stdin);
+        }
+        if let Some(fence) = &self.fence {
+            command.args(fence.to_args());
         }
         command.arg("--").args(&launch.argv).env_clear().envs(launch.env.iter().map(|(k, v)| (k, v)));
         if let Some(path) = &launch.pid_file {
@@ -234,6 +248,7 @@ enum Leader {
     Ended(i32),
     NotStarted(Option<i32>),
     StdinFailed(io::Error),
+    FenceFailed(io::Error),
 }
 
 /// How far the ending of the tree is.
@@ -412,6 +427,13 @@ impl<'a> Watch<'a> {
                         io::Error::from_raw_os_error,
                     );
                     self.leader = Leader::StdinFailed(error);
+                }
+                Some(Frame::FenceFailed(n)) => {
+                    let error = errno(n).map_or_else(
+                        || io::Error::other("the system cannot hold it"),
+                        io::Error::from_raw_os_error,
+                    );
+                    self.leader = Leader::FenceFailed(error);
                 }
                 Some(Frame::Ended(raw)) => {
                     self.leader = Leader::Ended(raw);

@@ -1,0 +1,88 @@
+//! The fence: where a process tree may write. Reading and running are not restricted.
+//!
+//! On Linux it is Landlock, which a process lays upon itself and everything below it and which nothing takes off
+//! again. The shim does so before it starts the program. Landlock grants whole hierarchies: what lies in a folder that
+//! may be written to may be written to.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+/// Where a process tree may write. Files and folders that are not there are passed over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fence {
+    /// Folders, with all below them, and files.
+    pub writable: Vec<PathBuf>,
+}
+
+/// Devices that every program may write to.
+const DEVICES: [&str; 9] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+    "/dev/shm",
+];
+
+impl Fence {
+    /// The arguments that tell a shim of it.
+    pub(crate) fn to_args(&self) -> Vec<OsString> {
+        let mut args = vec![OsString::from("--fence")];
+        for path in &self.writable {
+            args.extend(["--writable".into(), path.clone().into_os_string()]);
+        }
+        args
+    }
+
+    /// Lays the fence upon this thread and what it starts from now on. It cannot be taken off.
+    ///
+    /// # Errors
+    /// The system cannot hold it.
+    #[cfg(target_os = "linux")]
+    pub fn enforce(&self) -> io::Result<()> {
+        use landlock::{
+            Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
+            RulesetCreatedAttr, RulesetStatus,
+        };
+        let all: BitFlags<AccessFs> = AccessFs::from_write(NEWEST);
+        let failed = |error: &dyn std::fmt::Display| io::Error::other(format!("Landlock: {error}"));
+        let mut ruleset = Ruleset::default()
+            .set_compatibility(CompatLevel::BestEffort)
+            .handle_access(all)
+            .and_then(Ruleset::create)
+            .map_err(|e| failed(&e))?;
+        for path in self.writable.iter().map(PathBuf::as_path).chain(DEVICES.iter().map(std::path::Path::new))
+        {
+            let Ok(fd) = PathFd::new(path) else { continue };
+            let allowed = if path.is_dir() { all } else { all & AccessFs::from_file(NEWEST) };
+            ruleset = ruleset.add_rule(PathBeneath::new(fd, allowed)).map_err(|e| failed(&e))?;
+        }
+        let status = ruleset.restrict_self().map_err(|e| failed(&e))?;
+        if status.ruleset == RulesetStatus::NotEnforced {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "the kernel has no Landlock"));
+        }
+        Ok(())
+    }
+
+    /// Lays the fence upon this thread and what it starts from now on.
+    ///
+    /// # Errors
+    /// This system has none.
+    #[cfg(not(target_os = "linux"))]
+    pub fn enforce(&self) -> io::Result<()> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "there is no write fence on this system"))
+    }
+
+    /// Whether this system can hold a fence: tried on a thread of its own, which ends with it.
+    pub fn is_available() -> bool {
+        std::thread::spawn(|| Self::default().enforce().is_ok()).join().unwrap_or(false)
+    }
+}
+
+/// What we know of; an older kernel holds what it can.
+#[cfg(target_os = "linux")]
+const NEWEST: landlock::ABI = landlock::ABI::V5;
