@@ -1,0 +1,261 @@
+//! What tokens cost.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use triphammer_model::{MicroUsd, Tokens};
+
+/// Tokens that a price is for.
+const PER: u128 = 1_000_000;
+
+/// What a million tokens of each kind cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Written", into = "Written")]
+pub struct Price {
+    /// Read by the model.
+    pub input: MicroUsd,
+    /// Read from a cache.
+    pub cached: MicroUsd,
+    /// Written by it.
+    pub output: MicroUsd,
+}
+
+/// A price as files have it: dollars per million tokens.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    input: f64,
+    /// As much as the input where it is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cached: Option<f64>,
+    output: f64,
+}
+
+/// A price is none.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum BadPrices {
+    /// An amount is negative or no number.
+    #[error("`{0}` is no price; write dollars per million tokens, such as 2.50")]
+    Amount(f64),
+    /// The file cannot be read.
+    #[error("the table of prices: {0}")]
+    Table(String),
+}
+
+impl TryFrom<Written> for Price {
+    type Error = BadPrices;
+
+    fn try_from(written: Written) -> Result<Self, BadPrices> {
+        let amount = |dollars: f64| MicroUsd::from_dollars(dollars).ok_or(BadPrices::Amount(dollars));
+        Ok(Self {
+            input: amount(written.input)?,
+            cached: amount(written.cached.unwrap_or(written.input))?,
+            output: amount(written.output)?,
+        })
+    }
+}
+
+impl From<Price> for Written {
+    fn from(price: Price) -> Self {
+        Self {
+            input: price.input.dollars(),
+            cached: Some(price.cached.dollars()),
+            output: price.output.dollars(),
+        }
+    }
+}
+
+impl Price {
+    /// What these tokens cost, rounded up to a whole micro-dollar: a bound on money is never passed unseen.
+    pub fn of(self, tokens: Tokens) -> MicroUsd {
+        let part = |count: u64, price: MicroUsd| u128::from(count) * u128::from(price.micros());
+        let sum = part(tokens.input, self.input)
+            + part(tokens.cached, self.cached)
+            + part(tokens.output, self.output);
+        MicroUsd::new(u64::try_from(sum.div_ceil(PER)).unwrap_or(u64::MAX))
+    }
+}
+
+/// Prices by the name of the model. A pattern is a name in which `*` stands for any characters; of several that match,
+/// the user's come first, then the one with the most characters of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prices {
+    #[serde(default)]
+    user: BTreeMap<String, Price>,
+    #[serde(default)]
+    table: BTreeMap<String, Price>,
+    /// The day of the table.
+    #[serde(default)]
+    as_of: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    as_of: String,
+    prices: BTreeMap<String, Price>,
+}
+
+impl Prices {
+    /// Knows nothing.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// The table that comes with the program.
+    ///
+    /// # Panics
+    /// Never: a test reads the same table.
+    pub fn built_in() -> Self {
+        Self::from_toml(include_str!("prices.toml")).expect("the table of prices is tested")
+    }
+
+    /// Reads a table like the built-in one: `as_of` and `[prices]`.
+    pub fn from_toml(text: &str) -> Result<Self, BadPrices> {
+        let table: Table = toml::from_str(text).map_err(|error| BadPrices::Table(error.to_string()))?;
+        Ok(Self { user: BTreeMap::new(), table: table.prices, as_of: table.as_of })
+    }
+
+    /// With the user's own, which come first.
+    #[must_use]
+    pub fn with(mut self, user: impl IntoIterator<Item = (String, Price)>) -> Self {
+        self.user.extend(user);
+        self
+    }
+
+    /// The day on which the table was right, as `YYYY-MM-DD`.
+    pub fn as_of(&self) -> &str {
+        &self.as_of
+    }
+
+    /// A model's price; `None` where it is not known.
+    pub fn price(&self, model: &str) -> Option<Price> {
+        [&self.user, &self.table].into_iter().find_map(|prices| {
+            let matching = prices.iter().filter(|(pattern, _)| matches(pattern, model));
+            matching
+                .max_by_key(|(pattern, _)| pattern.bytes().filter(|b| *b != b'*').count())
+                .map(|(_, price)| *price)
+        })
+    }
+
+    /// What a call cost; `None` where it is not known, never zero.
+    pub fn cost(&self, model: &str, tokens: Tokens) -> Option<MicroUsd> {
+        Some(self.price(model)?.of(tokens))
+    }
+}
+
+/// Whether a name fits a pattern: each piece between stars is found as early as possible, the last one at the end.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(first) else { return false };
+    let mut pieces: Vec<&str> = rest.split('*').collect();
+    let last = pieces.pop().unwrap_or_default();
+    for piece in pieces {
+        let Some(at) = name.find(piece) else { return false };
+        name = &name[at + piece.len()..];
+    }
+    name.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn tokens(input: u64, cached: u64, output: u64) -> Tokens {
+        Tokens { input, cached, output }
+    }
+
+    #[test]
+    fn the_built_in_table_is_readable_and_dated() {
+        let prices = Prices::built_in();
+        assert!(prices.as_of().parse::<jiff::civil::Date>().is_ok(), "{}", prices.as_of());
+        assert!(prices.table.len() >= 15);
+        for (pattern, price) in &prices.table {
+            assert!(price.cached <= price.input && price.input < price.output, "{pattern}");
+            assert!(price.cached > MicroUsd::ZERO, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_model_has_its_own_price() {
+        let prices = Prices::built_in();
+        for (model, million) in [
+            ("claude-sonnet-4-5-20250929", Some(15_000_000)),
+            ("claude-opus-4-20250514", Some(75_000_000)),
+            ("claude-opus-4-5", Some(25_000_000)),
+            ("gpt-4o", Some(10_000_000)),
+            ("gpt-4o-mini", Some(600_000)),
+            ("gpt-5-mini-2025-08-07", Some(2_000_000)),
+            ("gpt-5-2025-08-07", Some(10_000_000)),
+            ("gpt-5-pro", None),
+            ("vendor/gpt-4o", None),
+            ("fake-1", None),
+            ("", None),
+        ] {
+            let cost = prices.cost(model, tokens(0, 0, 1_000_000));
+            assert_eq!(cost.map(MicroUsd::micros), million, "{model}");
+        }
+    }
+
+    #[test]
+    fn the_users_prices_come_first() {
+        let own: BTreeMap<String, Price> =
+            toml::from_str("\"gpt-*\" = { input = 1, output = 2 }\n\"local*\" = { input = 0, output = 0 }\n")
+                .unwrap();
+        let prices = Prices::built_in().with(own);
+        assert_eq!(prices.cost("gpt-4o", tokens(0, 1_000_000, 1_000_000)), Some(MicroUsd::new(3_000_000)));
+        assert_eq!(prices.cost("local-7b", tokens(5, 5, 5)), Some(MicroUsd::ZERO));
+        let text = serde_json::to_string(&prices).unwrap();
+        assert_eq!(serde_json::from_str::<Prices>(&text).unwrap(), prices);
+    }
+
+    #[test]
+    fn amounts_are_whole_and_never_too_low() {
+        let price = Price {
+            input: MicroUsd::new(2_500_000),
+            cached: MicroUsd::new(1_250_000),
+            output: MicroUsd::new(10_000_000),
+        };
+        assert_eq!(price.of(tokens(1, 0, 0)).micros(), 3);
+        assert_eq!(price.of(tokens(2, 0, 0)).micros(), 5);
+        assert_eq!(price.of(tokens(0, 0, 0)).micros(), 0);
+        assert_eq!(price.of(tokens(u64::MAX, u64::MAX, u64::MAX)).micros(), u64::MAX);
+        for bad in [
+            "a = { input = -1, output = 2 }",
+            "a = { input = nan, output = 2 }",
+            "a = { input = 1 }",
+            "a = 1",
+        ] {
+            assert!(toml::from_str::<BTreeMap<String, Price>>(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn stars_stand_for_anything() {
+        for (pattern, name, expected) in [
+            ("a", "a", true),
+            ("a", "ab", false),
+            ("a*", "ab", true),
+            ("*b", "ab", true),
+            ("*b", "abc", false),
+            ("a*c*e", "abcde", true),
+            ("a*c*e", "abde", false),
+            ("a*a", "a", false),
+            ("*", "", true),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parts_cost_no_less_than_the_whole(a in 0u64..1 << 40, b in 0u64..1 << 40, price in 0u64..1 << 20) {
+            let price = Price { input: MicroUsd::new(price), cached: MicroUsd::ZERO, output: MicroUsd::ZERO };
+            let apart = price.of(tokens(a, 0, 0)) + price.of(tokens(b, 0, 0));
+            let whole = price.of(tokens(a + b, 0, 0));
+            prop_assert!(whole <= apart && apart.micros() <= whole.micros() + 1);
+        }
+    }
+}
