@@ -1,6 +1,6 @@
 //! What went wrong on the agent's side, by what services and agents put into fields: a status, a code, a type. A message
-//! is never searched for words; where it is a JSON object itself, as some agents pass a service's answer on, its fields
-//! are read like any other.
+//! is never searched for words. Several agents pass a service's answer on in theirs, a JSON object with something around
+//! it; its fields are read like any other.
 
 use jiff::Timestamp;
 use triphammer_model::FaultKind;
@@ -205,13 +205,15 @@ pub(crate) fn of_error(error: &Json<'_>, now: Timestamp) -> Told {
     Told { kind, reset_at }
 }
 
-/// What a message says that is a JSON object from its first to its last byte.
+/// What the object says that a message holds, whole, from its first brace to its last: `429 {"type":"error",…}` (seen of
+/// pi), `[API Error: {"error":{…}}]` (seen of gemini).
 pub(crate) fn of_message(message: &str, now: Timestamp) -> Told {
-    let message = message.trim();
-    if !message.starts_with('{') {
-        return Told::default();
-    }
-    event::read(message.as_bytes()).map_or_else(Told::default, |error| of_error(&error, now))
+    object_in(message).map_or_else(Told::default, |error| of_error(&error, now))
+}
+
+fn object_in(message: &str) -> Option<Json<'_>> {
+    let (from, to) = (message.find('{')?, message.rfind('}')?);
+    event::read(message.get(from..=to)?.as_bytes())
 }
 
 /// A call to the model failed and no field says why. Where the model had not answered even once, the service is out of
@@ -253,17 +255,22 @@ impl Gathered {
             "status" | "statuscode" | "httpstatus" | "httpstatuscode" | "code" | "type" | "name" | "kind"
             | "reason" | "errortype" | "errorcode" | "errorname" | "category" | "errorstatus"
             | "apierrorstatus" => self.code(value, now, depth),
-            "error" | "data" | "details" | "cause" | "responseheaders" | "headers" | "codexerrorinfo"
-            | "metadata" | "diagnostics" | "response" => {
+            "codexerrorinfo" => {
+                // A name, or an object whose only field is named so.
+                for (name, inner) in value.fields() {
+                    self.codes.push(name.clone().into_owned());
+                    self.take(inner, now, depth + 1);
+                }
                 self.code(value, now, depth);
             }
-            "responsebody" | "body" | "message" => {
-                let text = value.as_str().map(str::trim).filter(|text| text.starts_with('{'));
-                match text.and_then(|text| event::read(text.as_bytes())) {
-                    Some(inner) => self.take(&inner, now, depth + 1),
-                    None => self.take(value, now, depth + 1),
-                }
+            "error" | "data" | "details" | "cause" | "responseheaders" | "headers" | "metadata"
+            | "diagnostics" | "response" => {
+                self.code(value, now, depth);
             }
+            "responsebody" | "body" | "message" => match value.as_str().and_then(object_in) {
+                Some(inner) => self.take(&inner, now, depth + 1),
+                None => self.take(value, now, depth + 1),
+            },
             "retryafterms" | "retryaftermillis" => self.exact(reset_time::in_millis(value, now)),
             "resetsat"
             | "resetat"

@@ -154,6 +154,23 @@ fn errors_as_services_and_agents_write_them() {
             None,
         ),
         (json!({"message": "{\"status\":401}"}), Some(Authentication), None),
+        // codex's record.
+        (
+            json!({"message": "m", "codex_error_info": {"http_connection_failed": {"http_status_code": 401}}}),
+            Some(Authentication),
+            None,
+        ),
+        (
+            json!({"codex_error_info": {"response_too_many_failed_attempts": {"http_status_code": 429}}}),
+            Some(RateLimit),
+            None,
+        ),
+        (json!({"codex_error_info": "usage_limit_exceeded"}), Some(Quota), None),
+        (
+            json!({"codex_error_info": {"http_connection_failed": {"http_status_code": null}}}),
+            Some(Overloaded),
+            None,
+        ),
         // No time where nothing resets, and no kind where only a message tells.
         (json!({"status": 401, "retry-after": 5}), Some(Authentication), None),
         (json!({"type": "Error", "message": "429 rate_limit_error, retry after 5s"}), None, None),
@@ -170,11 +187,13 @@ fn errors_as_services_and_agents_write_them() {
 }
 
 #[test]
-fn a_message_is_read_only_when_it_is_an_object() {
+fn only_the_object_in_a_message_is_read() {
     let told = of_message(" {\"error\":{\"type\":\"rate_limit_error\"},\"retry_after\":10} ", now());
     assert_eq!(told.kind, Some(RateLimit));
     assert_eq!(told.reset_at, "2026-11-30T12:00:10Z".parse().ok());
-    for message in ["rate_limit_error", "429 {\"status\":429}", "{\"status\":429} failed", "{", ""] {
+    assert_eq!(of_message("429 {\"type\":\"overloaded_error\"}", now()).kind, Some(Overloaded));
+    assert_eq!(of_message("[API Error: {\"error\":{\"code\":401}}]", now()).kind, Some(Authentication));
+    for message in ["rate_limit_error", "401 Incorrect API key", "{} {\"status\":429}", "}{", "{", ""] {
         assert_eq!(of_message(message, now()), Told::default(), "{message}");
     }
 }

@@ -20,6 +20,10 @@ pub(crate) trait Dialect: Send {
     /// Takes one event in. What is of a kind that it does not know is let pass.
     fn event(&mut self, event: &Json<'_>, heard: &mut Heard);
 
+    /// The process ended with this exit status, which is told before the end. It decides nothing, but some agents put
+    /// more into it than into their stream.
+    fn exited(&mut self, _status: i32, _heard: &mut Heard) {}
+
     /// The stream is over: says what follows from its end, such as a missing result.
     fn end(&mut self, heard: &mut Heard);
 }
@@ -104,6 +108,14 @@ impl Stream {
             }
             None => self.not_json += 1,
         }
+    }
+
+    /// Tells the exit status of the process, before [`Stream::end`].
+    pub(crate) fn exited(&mut self, status: i32) {
+        if !self.line.is_empty() || self.passed > 0 {
+            self.end_line();
+        }
+        self.dialect.exited(status, &mut self.heard);
     }
 
     /// What was heard in all.

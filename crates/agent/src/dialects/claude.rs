@@ -1,10 +1,10 @@
 //! Claude Code, `-p --verbose --output-format stream-json`.
 //!
-//! Seen: `system/init`, `assistant`, `user` with `tool_use_result`, `result` with `usage`, `modelUsage`, `total_cost_usd`.
-//! Read about (types of its SDK, reports of its users): `system/api_retry` with `error_status` and `error`;
-//! `rate_limit_event` with `status: rejected` and `resetsAt`; `error` on an `assistant` event; `result` with
-//! `is_error`, `api_error_status`, `terminal_reason` and the `error_*` subtypes. `subtype` is `success` even where
-//! `is_error` is true.
+//! Seen: `system/init`, `assistant`, `user` with `tool_use_result`, `result` with `usage`, `modelUsage`, `total_cost_usd`;
+//! against a service that refused (401, 429, 529, a full context): `system/api_retry` with `error_status` and `error`, an
+//! `assistant` event of its own with `error`, and `result` with `is_error`, `api_error_status` and `terminal_reason`, while
+//! `subtype` says `success`. Read about (types of its SDK, reports of its users): `rate_limit_event` with `status:
+//! rejected` and `resetsAt`, and the `error_*` subtypes.
 //!
 //! The exit status of a command is not told, only whether its call failed.
 
@@ -41,6 +41,8 @@ pub(crate) struct Claude {
     limit: Option<Limit>,
     /// The sum over all results so far: there is one for each time that it came to rest.
     results: Tokens,
+    /// What the last message of its own said went wrong.
+    error: Option<String>,
     answered: bool,
     ended: bool,
 }
@@ -52,6 +54,7 @@ impl Claude {
         let model = text(event, &["message", "model"]);
         let error = text(event, &["error"]);
         if let Some(error) = error {
+            self.error = Some(crate::heard::head(error, 100).into_owned());
             if let Some(kind) = faults::of_code(error) {
                 self.fail(kind, heard.last_words.clone().as_deref().unwrap_or(error), heard);
             }
@@ -139,7 +142,10 @@ impl Claude {
             }
             return;
         }
-        heard.stops(if subtype.starts_with("error") { subtype } else { terminal.unwrap_or(subtype) });
+        let words =
+            [Some(subtype).filter(|s| s.starts_with("error")), terminal.filter(|t| *t != "completed")];
+        let word = words.into_iter().flatten().next().or(self.error.as_deref()).or(reason);
+        heard.stops(word.unwrap_or(subtype));
         let own_limit = matches!(subtype, "error_max_turns" | "error_max_budget_usd")
             || matches!(terminal, Some("max_turns" | "budget_exhausted"));
         if own_limit {

@@ -1,15 +1,15 @@
 //! Codex, `exec --json`.
 //!
 //! Seen: `thread.started`, `turn.started`, `item.started` and `item.completed` of `command_execution`, `file_change`,
-//! `agent_message` and `error`, `turn.completed`, and `error` events while it reconnects. Read about (its sources):
-//! `turn.failed`, `declined` and `failed` items, `item.updated`. An interrupted turn ends with neither event.
+//! `agent_message` and `error`, `turn.completed`, `turn.failed`, and `error` events while it tries again. Read about (its
+//! sources): `declined` and `failed` items, `item.updated`. An interrupted turn ends with neither event.
 //!
-//! Errors carry a message and nothing else. It is read where it is the service's answer, a JSON object; else an expired
-//! login looks like a service that is down. An `error` event alone is no fault: codex tries again by itself. An item of
-//! type `error` is a notice. The model is not named. Commands come quoted anew.
+//! Errors carry a message and nothing else, so that here a refused key looks like a service that is down; the
+//! [record of the session](super::add_rollout) tells better. An `error` event alone is no fault: codex tries again by
+//! itself. An item of type `error` is a notice. The model is not named. Commands come quoted anew.
 //!
-//! Tokens are the totals of the whole thread, and the input includes the cache. A thread that is continued counts on from
-//! its former turns: see [`Codex::after`].
+//! Tokens are the totals of the whole thread, the input with the cache in it; of a thread that is continued only its record
+//! tells what was used since.
 
 use triphammer_model::{ClaimKind, FaultKind, Tokens};
 
@@ -23,18 +23,10 @@ use crate::stream::Dialect;
 #[derive(Debug, Default)]
 pub(crate) struct Codex {
     calls: Calls,
-    /// What the thread had used before.
-    before: Tokens,
     ended: bool,
 }
 
 impl Codex {
-    /// For a thread that is continued: what its receipts say so far, all in all.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever continues a session"))]
-    pub(crate) fn after(before: Tokens) -> Self {
-        Self { before, ..Self::default() }
-    }
-
     fn completed(&mut self, item: &Json<'_>, heard: &mut Heard) {
         let id = text(item, &["id"]).unwrap_or_default();
         let status = text(item, &["status"]).unwrap_or_default();
@@ -62,19 +54,13 @@ impl Codex {
         }
         heard.recovered();
     }
+}
 
-    fn usage(&self, usage: &Json<'_>, heard: &mut Heard) {
-        let Some((input, output)) = count(usage, &["input_tokens"]).zip(count(usage, &["output_tokens"]))
-        else {
-            return;
-        };
-        let cached = count(usage, &["cached_input_tokens"]).unwrap_or(0);
-        heard.tokens = Some(Tokens {
-            input: input.saturating_sub(cached).saturating_sub(self.before.input),
-            cached: cached.saturating_sub(self.before.cached),
-            output: output.saturating_sub(self.before.output),
-        });
-    }
+/// Tokens without those of the cache.
+pub(super) fn usage(usage: &Json<'_>) -> Option<Tokens> {
+    let (input, output) = (count(usage, &["input_tokens"])?, count(usage, &["output_tokens"])?);
+    let cached = count(usage, &["cached_input_tokens"]).unwrap_or(0);
+    Some(Tokens { input: input.saturating_sub(cached), cached, output })
 }
 
 fn fail(error: &Json<'_>, heard: &mut Heard) {
@@ -109,16 +95,12 @@ impl Dialect for Codex {
                 self.ended = true;
                 heard.recovered();
                 heard.stops("turn.completed");
-                if let Some(usage) = event.get("usage") {
-                    self.usage(usage, heard);
-                }
+                heard.tokens = event.get("usage").and_then(usage).or(heard.tokens);
             }
             Some("turn.failed") => {
                 self.ended = true;
                 heard.stops("turn.failed");
-                if let Some(usage) = event.get("usage") {
-                    self.usage(usage, heard);
-                }
+                heard.tokens = event.get("usage").and_then(usage).or(heard.tokens);
                 let before = heard.fault.take();
                 fail(event.get("error").unwrap_or(NULL), heard);
                 // What came before may have told more.

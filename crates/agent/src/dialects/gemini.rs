@@ -1,13 +1,16 @@
 //! Gemini CLI, `-o stream-json`.
 //!
-//! Seen: `init`, `message`, `tool_use`, `tool_result`, `result` with `stats`. Read about (its sources): `error` with a
-//! severity, `tool_result` with an error's type, `result` with `status: error` and the class of the error, which is
-//! `Error` where nothing better is known.
+//! Seen: `init`, `message`, `tool_use`, `tool_result`, `result` with `stats`, `result` with `status: error` and an error
+//! of type `unknown`, which has the service's answer in its message, or not. Read about (its sources): `error` with a
+//! severity, `tool_result` with an error's type, the class of an error as its type.
+//!
+//! Where the stream does not explain a failure, the exit status does: it is the service's status, of which the system
+//! keeps eight bits (seen: 145 for 401, 173 for 429).
 //!
 //! The input includes the cache, and the output leaves the thoughts out, which the total has. No cost is told, and no exit
 //! status of commands.
 
-use triphammer_model::{ClaimKind, Tokens};
+use triphammer_model::{ClaimKind, FaultKind, Tokens};
 
 use super::calls::{Act, Calls};
 use super::fields::{count, first_text, text, time};
@@ -25,6 +28,8 @@ pub(crate) struct Gemini {
     words: String,
     answered: bool,
     ended: bool,
+    /// It failed, and no field said why.
+    unexplained: bool,
 }
 
 impl Gemini {
@@ -109,9 +114,20 @@ impl Gemini {
             return;
         }
         let told = faults::of_error(error, time(event));
+        self.unexplained = told.kind.is_none();
         let kind = told.kind.unwrap_or(faults::unexplained(self.answered));
         heard.fail_until(kind, text(error, &["message"]).unwrap_or(class), told.reset_at);
     }
+}
+
+/// The kind of a service's status of which eight bits are left. 41 is its own, for a login that is missing.
+fn of_exit(status: i32) -> Option<FaultKind> {
+    if status == 41 {
+        return Some(FaultKind::Authentication);
+    }
+    let known = [400, 401, 403, 404, 429, 500, 502, 503, 504];
+    let whole = known.into_iter().find(|whole| i32::try_from(whole & 0xff) == Ok(status))?;
+    faults::of_status(whole)
 }
 
 fn usage(stats: &Json<'_>) -> Option<Tokens> {
@@ -134,6 +150,13 @@ impl Dialect for Gemini {
             Some("tool_result") => self.tool_result(event, heard),
             Some("result") => self.result(event, heard),
             _ => {}
+        }
+    }
+
+    fn exited(&mut self, status: i32, heard: &mut Heard) {
+        if let Some(kind) = of_exit(status).filter(|_| self.unexplained || !self.ended) {
+            let message = heard.fault.take().and_then(|fault| fault.message).unwrap_or_default();
+            heard.fail(kind, &message);
         }
     }
 

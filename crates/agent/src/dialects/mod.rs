@@ -18,6 +18,7 @@
 mod calls;
 mod claude;
 mod codex;
+mod codex_rollout;
 mod fields;
 mod gemini;
 mod messages;
@@ -32,6 +33,7 @@ mod tests;
 
 pub(crate) use claude::Claude;
 pub(crate) use codex::Codex;
+pub(crate) use codex_rollout::{add_rollout, rollout_path};
 pub(crate) use gemini::Gemini;
 pub(crate) use mini::read_trajectory;
 pub(crate) use opencode::Opencode;

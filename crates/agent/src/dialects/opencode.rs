@@ -1,8 +1,8 @@
 //! opencode, `run --format json`.
 //!
-//! Seen: `step_start`, `tool_use` of `bash` and `write`, `text`, `step_finish`. Read about (its sources): `error` with
-//! `name` and `data` (`statusCode`, `isRetryable`, `responseHeaders`, `responseBody`), a tool's state `error`, and the
-//! files in the metadata of `apply_patch`. Its own retries are not in the stream. The model is not named.
+//! Seen: `step_start`, `tool_use` of `bash` and `write`, `text`, `step_finish`, `error` with `name` and `data`
+//! (`statusCode`, `isRetryable`, `responseHeaders`, `responseBody`). Read about (its sources): other names of errors, a
+//! tool's state `error`, and the files in the metadata of `apply_patch`. Its own retries are not in the stream. The model is not named.
 //!
 //! Tokens and cost come by step, without a total; the input excludes the cache. The cost follows from configured prices and
 //! is nothing where there are none.

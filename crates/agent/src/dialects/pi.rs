@@ -1,11 +1,11 @@
 //! pi, `-p --mode json`.
 //!
-//! Seen: a whole run, and one against a server that was down, which ends with `auto_retry_end` and `success: false` after
-//! an exit status of 0. Read about (its sources and those of programs built on it): `auto_compaction_start` and `_end`,
+//! Seen: a whole run; one against a server that was down and one against a limit, which end with `auto_retry_end` and
+//! `success: false`; one with a refused key. Those exit with 0 as well. Read about (its sources and those of programs built on it): `auto_compaction_start` and `_end`,
 //! the stop reasons `length` and `aborted`, and `diagnostics` of a message with a status and a kind.
 //!
 //! Each message is repeated whole with each piece of it, and the conversation with each end: only `message_end` is read.
-//! Errors carry a text, rarely more. Tokens and cost come by message; the input excludes the cache; the cost follows from
+//! Errors carry a text, at times with the service's answer in it. Tokens and cost come by message; the input excludes the cache; the cost follows from
 //! configured prices. No exit status of commands is told.
 
 use triphammer_model::{ClaimKind, FaultKind, Tokens};

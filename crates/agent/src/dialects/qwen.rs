@@ -1,7 +1,7 @@
 //! Qwen Code, `-o stream-json`: claude's events with other tools, and with tokens as `OpenAI` counts them, so that the
 //! input includes what was read from a cache.
 //!
-//! Seen: a whole run, and one against a server that was down. Read about (its sources): `result` with `is_error` and
+//! Seen: a whole run, one against a server that was down, and one against a service that refused. Read about (its sources): `result` with `is_error` and
 //! `error.message`, the `error_*` subtypes, `permission_denials`.
 //!
 //! A failed call to the model is told nowhere: its text becomes a message of the model, and the result says `success`. What
@@ -72,7 +72,9 @@ impl Qwen {
             heard.fail_until(kind, text(error, &["message"]).unwrap_or(subtype), told.reset_at);
         } else if !self.answered && (self.counts || !self.worked) {
             let message = format!("the model did not answer, though the result says {subtype}: {result}");
-            heard.fail(FaultKind::Overloaded, &message);
+            // The text is not the model's, and may hold the service's answer.
+            let told = faults::of_message(result, jiff::Timestamp::now());
+            heard.fail_until(told.kind.unwrap_or(FaultKind::Overloaded), &message, told.reset_at);
         }
     }
 }

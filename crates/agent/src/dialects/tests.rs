@@ -5,6 +5,7 @@
 //! that writes another one, and a last word. `OpenAI`'s and Google's formats count the cache as input, Anthropic's does
 //! not.
 
+mod beside;
 mod claims;
 mod failures;
 mod rubbish;
@@ -20,8 +21,20 @@ use crate::heard::Heard;
 use crate::stream::{Dialect, Stream};
 
 /// Recordings with the vendor whose they are.
-const RECORDINGS: [(&str, &str); 10] = [
+const RECORDINGS: [(&str, &str); 22] = [
     ("claude.jsonl", "claude"),
+    ("claude-401.jsonl", "claude"),
+    ("claude-529.jsonl", "claude"),
+    ("claude-too-long.jsonl", "claude"),
+    ("codex-401.jsonl", "codex"),
+    ("codex-quota.jsonl", "codex"),
+    ("gemini-401.jsonl", "gemini"),
+    ("gemini-quota.jsonl", "gemini"),
+    ("opencode-401.jsonl", "opencode"),
+    ("opencode-429.jsonl", "opencode"),
+    ("opencode-too-long.jsonl", "opencode"),
+    ("pi-429.jsonl", "pi"),
+    ("qwen-401.jsonl", "qwen"),
     ("codex.jsonl", "codex"),
     ("codex-server-down.jsonl", "codex"),
     ("gemini.jsonl", "gemini"),
@@ -186,6 +199,34 @@ fn a_server_that_is_down_is_a_fault_whatever_the_stream_says() {
     assert_eq!(message.as_deref(), Some("Connection error."));
 }
 
+#[test]
+fn services_that_refuse() {
+    let rows = [
+        ("claude-401.jsonl", FaultKind::Authentication, "authentication_failed"),
+        ("claude-529.jsonl", FaultKind::Overloaded, "server_error"),
+        ("claude-too-long.jsonl", FaultKind::ContextOverflow, "prompt_too_long"),
+        ("gemini-401.jsonl", FaultKind::Authentication, "unknown"),
+        ("opencode-401.jsonl", FaultKind::Authentication, "APIError"),
+        ("opencode-429.jsonl", FaultKind::RateLimit, "APIError"),
+        ("opencode-too-long.jsonl", FaultKind::ContextOverflow, "ContextOverflowError"),
+        ("pi-429.jsonl", FaultKind::RateLimit, "error"),
+        // Nothing but a text tells these apart from a service that is down.
+        ("codex-401.jsonl", FaultKind::Overloaded, "turn.failed"),
+        ("codex-quota.jsonl", FaultKind::Overloaded, "turn.failed"),
+        ("gemini-quota.jsonl", FaultKind::Overloaded, "unknown"),
+        ("qwen-401.jsonl", FaultKind::Overloaded, "success"),
+    ];
+    for (name, kind, stop) in rows {
+        let receipt = recorded(name);
+        assert_eq!(fault(&receipt), Some(kind), "{name}");
+        assert_eq!(receipt.stop_reason.as_deref(), Some(stop), "{name}");
+        assert!(receipt.fault.and_then(|fault| fault.message).is_some_and(|m| !m.is_empty()), "{name}");
+        assert_eq!((receipt.files, receipt.commands), (vec![], vec![]), "{name}");
+    }
+    let reset = recorded("opencode-429.jsonl").fault.and_then(|fault| fault.reset_at);
+    assert_eq!(reset, "2026-11-30T21:25:40.198Z".parse().ok(), "three seconds after the event");
+}
+
 /// The first `lines` lines of a recording.
 fn cut(name: &str, lines: usize) -> Heard {
     let bytes = recording(name);
@@ -262,15 +303,6 @@ fn claude_sums_up_its_models_and_comes_to_rest_more_than_once() {
     let receipt = receipt("claude", &[result(1, 10), result(1, 20)]);
     assert_eq!(receipt.tokens, Some(Tokens { input: 29, cached: 3, output: 6 }));
     assert_eq!(receipt.cost, Some(MicroUsd::new(250_000)), "the total so far, not the sum of totals");
-}
-
-#[test]
-fn codex_counts_a_thread_on() {
-    let turn = json!({"type": "turn.completed",
-        "usage": {"input_tokens": 3003, "cached_input_tokens": 300, "output_tokens": 63}});
-    let mut stream = Stream::new(Box::new(Codex::after(Tokens { input: 2000, cached: 100, output: 40 })));
-    stream.push(format!("{turn}\n{turn}").as_bytes());
-    assert_eq!(stream.end().tokens, Some(Tokens { input: 703, cached: 200, output: 23 }));
 }
 
 #[test]
