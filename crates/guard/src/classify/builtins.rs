@@ -36,6 +36,12 @@ pub(super) fn run(judge: &mut Judge<'_>, name: &str, args: &[Arg], around: &mut 
             given(judge, &text, &mut state, around);
             *around.state = state;
         }
+        "set" => {
+            if let Some(at) = args.iter().position(|arg| arg.is("--")) {
+                around.state.set_arguments(&args[at + 1..]);
+            }
+        }
+        "shift" => around.state.set_arguments(&[]),
         "trap" => {
             if let Some(arg) = args.iter().find(|arg| !arg.is_option() && !arg.text.is_empty()) {
                 judge.line(&arg.text, &mut around.state.clone(), &Feed::Terminal);

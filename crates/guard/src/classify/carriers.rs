@@ -119,7 +119,7 @@ pub(super) fn run(judge: &mut Judge<'_>, name: &str, args: &[Arg], around: &mut 
 }
 
 fn text(judge: &mut Judge<'_>, line: &str, around: &Around<'_>) {
-    super::shells::given(judge, line, &mut around.state.clone(), around);
+    super::shells::given(judge, line, &mut around.state.child(), around);
 }
 
 /// Judges the text behind one of these options; false when there is none.

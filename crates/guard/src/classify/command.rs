@@ -115,6 +115,9 @@ impl Judge<'_> {
         if classes::data::is_client(name) && file && !has_flag(args, "--help") {
             self.doubt(What::StatementFile, around);
         }
+        if classes::data::is_unknown(name, args) {
+            self.doubt(What::NotLiteral, around);
+        }
     }
 
     /// The folder that an argument leads to, for a change of directory.

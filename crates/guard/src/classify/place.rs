@@ -32,6 +32,9 @@ pub(crate) enum Spot {
     Unknown,
 }
 
+/// Bytes of a directory's path that is followed; it is what systems take.
+const PATH: usize = 4096;
+
 /// What of the repository's folder holds the work; locks and states of an unfinished merge do not.
 const KEPT: [&str; 4] = ["objects", "refs", "logs", "HEAD"];
 
@@ -131,7 +134,8 @@ pub(crate) fn directory(cwd: Option<&str>, arg: &Arg) -> Option<String> {
             path.push(part.to_owned());
         }
     }
-    Some(format!("/{}", path.join("/")))
+    let path = format!("/{}", path.join("/"));
+    (path.len() <= PATH).then_some(path)
 }
 
 /// A path's parts, `.` and `..` taken out.

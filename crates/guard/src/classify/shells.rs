@@ -15,7 +15,7 @@ pub(super) fn run(judge: &mut Judge<'_>, name: &str, args: &[Arg], around: &mut 
     if !SHELLS.contains(&name) {
         return false;
     }
-    let mut state = around.state.clone();
+    let mut state = around.state.child();
     let mut text_follows = false;
     let mut stdin = false;
     let mut index = 0;
@@ -41,7 +41,15 @@ pub(super) fn run(judge: &mut Judge<'_>, name: &str, args: &[Arg], around: &mut 
         }
     }
     match args.get(index) {
-        Some(text) if text_follows => given(judge, &text.text, &mut state, around),
+        Some(text) if text_follows => {
+            // The first word behind the text is `$0`.
+            let rest = args.get(index + 1..).unwrap_or_default();
+            if let Some((zero, rest)) = rest.split_first() {
+                state.set_arguments(rest);
+                state.set("0", vec![zero.clone()]);
+            }
+            given(judge, &text.text, &mut state, around);
+        }
         Some(file) if !stdin => {
             if file.is(PIPE) {
                 let what = if around.fetched { What::Download } else { What::Piped };

@@ -39,6 +39,24 @@ impl State {
         Self { cwd: None, previous: None, variables: Rc::default(), elsewhere: true }
     }
 
+    /// In a shell that this one starts: what was not exported is not there, so that nothing is known of variables.
+    pub(crate) fn child(&self) -> Self {
+        Self { variables: Rc::default(), ..self.clone() }
+    }
+
+    /// Sets what `$1`, `$@` and so on stand for; an empty list says that they are not known.
+    pub(crate) fn set_arguments(&mut self, args: &[Arg]) {
+        let old: Vec<String> = self.variables.keys().filter(|name| is_argument(name)).cloned().collect();
+        for name in old {
+            self.set(&name, Vec::new());
+        }
+        for (index, arg) in args.iter().enumerate().take(9) {
+            self.set(&(index + 1).to_string(), vec![arg.clone()]);
+        }
+        self.set("@", args.to_vec());
+        self.set("*", args.to_vec());
+    }
+
     /// The values of a variable that the line has set; none when they are not known.
     pub(crate) fn values(&self, name: &str) -> Option<Rc<[Arg]>> {
         self.variables.get(name).cloned()
@@ -81,4 +99,9 @@ impl State {
             self.set(&name, both);
         }
     }
+}
+
+/// `1`, `@`, `*`: what a script or a function was called with.
+fn is_argument(name: &str) -> bool {
+    matches!(name, "@" | "*") || name.bytes().all(|b| b.is_ascii_digit())
 }

@@ -171,8 +171,10 @@ impl<'a> Judge<'a> {
                 }
             }
             Compound::Function { body, .. } => {
+                let mut own = state.clone();
+                own.set_arguments(&[]);
                 self.deeper("a function", |judge| {
-                    judge.node(body, heredocs, &mut state.clone(), &Feed::Terminal);
+                    judge.node(body, heredocs, &mut own, &Feed::Terminal);
                 });
             }
             Compound::Test(words) => self.nested(words, heredocs, state),
@@ -188,10 +190,13 @@ impl<'a> Judge<'a> {
         let command = Expansion { place: self.place, state }.words(&simple.words);
         if command.is_empty() {
             for assignment in &simple.assignments {
-                let value = Expansion { place: self.place, state }.text(&assignment.value);
-                let unknown =
-                    assignment.partial || matches!(assignment.value.pieces.as_slice(), [Piece::Array(_)]);
-                state.set(&assignment.name, if unknown { Vec::new() } else { value });
+                let expansion = Expansion { place: self.place, state };
+                let values = match assignment.value.pieces.as_slice() {
+                    _ if assignment.partial => Vec::new(),
+                    [Piece::Array(words)] => expansion.words(words),
+                    _ => expansion.text(&assignment.value),
+                };
+                state.set(&assignment.name, values);
             }
         }
         let fetched = simple.words.iter().any(|word| holds_download(&word.pieces));

@@ -130,7 +130,7 @@ impl Cursor<'_> {
             let script = self.parenthesised();
             return Some(self.with_redirections(Compound::Subshell(script)));
         }
-        let word = self.reserved().filter(|word| OPENING.contains(word));
+        let word = self.reserved().filter(|word| OPENING.contains(word) && (self.tests || *word != "[["));
         let Some(word) = word else { return self.simple() };
         self.at += word.len();
         let kind = self.deeper(|cursor| Some(cursor.compound(word)));
@@ -289,11 +289,15 @@ impl Cursor<'_> {
 
     /// `[[ … ]]`, in which signs compare instead of redirecting.
     fn test(&mut self) -> Compound {
+        let start = self.at;
         let mut words = Vec::new();
         loop {
             self.newlines();
             if self.at_end() {
+                // A shell that knows no `[[` runs what follows; so it is read again, as commands.
                 self.fail("`]]` is missing");
+                self.tests = false;
+                self.at = start;
                 return Compound::Test(words);
             }
             match self.word() {

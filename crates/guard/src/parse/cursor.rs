@@ -14,6 +14,8 @@ pub(super) struct Cursor<'a> {
     depth: usize,
     /// Bytes that may still be looked at ahead of reading them, so that looking ahead stays linear.
     pub(super) ahead: usize,
+    /// `[[` begins a test; no longer once one of them had no end.
+    pub(super) tests: bool,
 }
 
 /// A heredoc that was announced.
@@ -36,6 +38,7 @@ impl<'a> Cursor<'a> {
             trouble: None,
             depth: 0,
             ahead: text.len().saturating_mul(8),
+            tests: true,
         }
     }
 

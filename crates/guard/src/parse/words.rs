@@ -271,11 +271,13 @@ impl Cursor<'_> {
             _ => {}
         }
         let name = self.text[name_start..self.at].to_owned();
-        if self.take("}") && !prefixed {
+        if prefixed {
+            if self.take("}") {
+                return Piece::Unknown(Vec::new());
+            }
+        } else if ["}", "[@]}", "[*]}"].iter().any(|end| self.take(end)) {
+            // All elements of an array are a variable with several values.
             return Piece::Variable { name, quoted, inside: Vec::new() };
-        }
-        if self.text[..self.at].ends_with('}') && prefixed {
-            return Piece::Unknown(Vec::new());
         }
         let own = [":-", "-", ":?", "?", ":=", "="].iter().any(|operator| self.looking_at(operator));
         let mut pieces = Pieces::default();

@@ -1,8 +1,9 @@
 //! Dropping stored data.
 
 use triphammer_guard::Irreversible::DataLoss;
+use triphammer_guard::What;
 
-use super::Expect::{self, Fine, Refused, Unsure};
+use super::Expect::{self, Fine, Opaque, Refused, Unsure};
 
 pub(crate) const ROWS: &[(&str, Expect)] = &[
     ("psql -c 'DROP TABLE users'", Refused(DataLoss)),
@@ -38,6 +39,7 @@ pub(crate) const ROWS: &[(&str, Expect)] = &[
     ("psql -c 'DELETE FROM a WHERE id = 1'", Fine),
     ("psql -c \"select 'DROP TABLE a'\"", Fine),
     ("psql -c '-- DROP TABLE a'", Fine),
+    ("psql \"$URL\" -c \"$SQL\"", Opaque(What::NotLiteral)),
     ("psql -l", Fine),
     ("mysql -e 'show tables'", Fine),
     ("sqlite3 :memory: 'DROP TABLE a'", Fine),

@@ -48,6 +48,8 @@ pub(crate) const ROWS: &[(&str, Expect)] = &[
     ("fi", Opaque(Syntax)),
     ("for x in a; echo $x; done", Opaque(Syntax)),
     ("rm -rf / ; echo 'a", Refused(DeletionOutside)),
+    ("[[ a; rm -rf /", Refused(DeletionOutside)),
+    ("[[ a\n[[ b\nrm -rf /", Refused(DeletionOutside)),
     ("fi; rm -rf /", Refused(DeletionOutside)),
     ("echo ) ; rm -rf /", Refused(DeletionOutside)),
     ("echo (\nrm -rf /", Refused(DeletionOutside)),

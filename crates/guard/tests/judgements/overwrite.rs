@@ -29,6 +29,7 @@ pub(crate) const ROWS: &[(&str, Expect)] = &[
     ("chmod --recursive u+w ..", Refused(OverwriteOutside)),
     ("ssh host 'cat > /etc/nginx.conf' < x", Refused(OverwriteOutside)),
     ("echo x > /etc/$X", Unsure(OverwriteOutside)),
+    ("dd if=x.img of=\"$DEV\"", Unsure(OverwriteOutside)),
     ("make > log", Fine),
     ("make > log 2>&1", Fine),
     ("make 2>&1 >/dev/null", Fine),

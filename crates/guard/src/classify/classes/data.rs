@@ -1,10 +1,10 @@
 //! Dropping stored data.
 
-use super::super::arg::Arg;
+use super::super::arg::{Arg, UNKNOWN};
 use super::super::call::{Call, Verdict};
 use super::super::feed::Feed;
 use super::super::judgement::Irreversible::DataLoss;
-use super::super::options::{Options, begins, has_flag};
+use super::super::options::{Options, begins};
 use super::rules::{self, Rule, rule};
 use super::sql;
 
@@ -117,20 +117,39 @@ fn is_flush(word: &str) -> bool {
     word.eq_ignore_ascii_case("FLUSHALL") || word.eq_ignore_ascii_case("FLUSHDB")
 }
 
+/// Whether a statement that a client is given is known only to the running shell.
+pub(crate) fn is_unknown(name: &str, args: &[Arg]) -> bool {
+    given(name, args).iter().any(|text| text.trim().chars().all(|c| c == UNKNOWN) && text.contains(UNKNOWN))
+}
+
 /// Reads the statements that a client is given.
 fn statements(call: &Call<'_>, verdicts: &mut Vec<Verdict>) {
-    let Some((_, options, _)) = CLIENTS.iter().find(|(client, ..)| *client == call.name) else { return };
-    if has_flag(call.args, "--help") || call.args.iter().any(|arg| arg.is(":memory:")) {
+    if !CLIENTS.iter().any(|(client, ..)| *client == call.name)
+        || call.args.iter().any(|arg| arg.is(":memory:"))
+    {
         return;
     }
+    let mut texts = given(call.name, call.args);
+    if let Feed::Text(text) = call.feed {
+        texts.push(text);
+    }
+    let why = texts.into_iter().find_map(sql::loss);
+    verdicts.extend(why.map(|why| Verdict::sure(DataLoss, why)));
+}
+
+/// The statements among a client's arguments.
+fn given<'a>(name: &str, args: &'a [Arg]) -> Vec<&'a str> {
+    let Some((_, options, _)) = CLIENTS.iter().find(|(client, ..)| *client == name) else {
+        return Vec::new();
+    };
     let mut texts: Vec<&str> = Vec::new();
-    for (index, arg) in call.args.iter().enumerate() {
+    for (index, arg) in args.iter().enumerate() {
         for option in *options {
             let Some(rest) = arg.text.strip_prefix(option) else { continue };
             if let Some(value) = rest.strip_prefix('=') {
                 texts.push(value);
             } else if rest.is_empty() {
-                texts.extend(call.args.get(index + 1).map(|arg| arg.text.as_str()));
+                texts.extend(args.get(index + 1).map(|arg| arg.text.as_str()));
             } else if option.len() == 2 {
                 texts.push(rest);
             }
@@ -140,14 +159,10 @@ fn statements(call: &Call<'_>, verdicts: &mut Vec<Verdict>) {
             && !arg.starts_with("--")
             && options.iter().any(|option| option.len() == 2 && arg.text.ends_with(&option[1..]));
         if cluster {
-            texts.extend(call.args.get(index + 1).map(|arg| arg.text.as_str()));
+            texts.extend(args.get(index + 1).map(|arg| arg.text.as_str()));
         } else if !arg.is_option() && arg.text.contains(char::is_whitespace) {
             texts.push(&arg.text);
         }
     }
-    if let Feed::Text(text) = call.feed {
-        texts.push(text);
-    }
-    let why = texts.into_iter().find_map(sql::loss);
-    verdicts.extend(why.map(|why| Verdict::sure(DataLoss, why)));
+    texts
 }

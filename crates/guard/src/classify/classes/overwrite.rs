@@ -8,6 +8,8 @@ use super::super::place::Spot;
 use super::super::walk::is_device;
 
 pub(super) fn judge(call: &Call<'_>, verdicts: &mut Vec<Verdict>) {
+    // What `dd` writes over is rarely a file that could be had again.
+    let mut unknown = false;
     let mut outside = |path: &Arg, how: &str| {
         if let Spot::Outside(found) = call.spot(path)
             && !is_device(&path.text)
@@ -32,7 +34,9 @@ pub(super) fn judge(call: &Call<'_>, verdicts: &mut Vec<Verdict>) {
         }
         "dd" => {
             for path in call.args.iter().filter_map(|arg| arg.text.strip_prefix("of=")) {
-                outside(&Arg::new(path), "it writes over");
+                let path = Arg::new(path);
+                outside(&path, "it writes over");
+                unknown |= call.spot(&path) == Spot::Unknown;
             }
         }
         "shred" => {
@@ -76,5 +80,9 @@ pub(super) fn judge(call: &Call<'_>, verdicts: &mut Vec<Verdict>) {
             }
         }
         _ => {}
+    }
+    if unknown {
+        let why = "only the running shell knows what `dd` writes over".to_owned();
+        verdicts.push(Verdict { class: OverwriteOutside, why, sure: false });
     }
 }
