@@ -1,8 +1,9 @@
 //! The record that codex keeps of a session, `sessions/YYYY/MM/DD/rollout-…-THREAD.jsonl` in its home folder. It tells
 //! what the stream leaves out: why a turn failed, when a limit resets, which model it was, and what this turn alone used.
 //!
-//! Seen: `task_started`, `turn_context`, `task_complete` with `error.codex_error_info`, for a refused key, a spent quota, a
-//! limit and a full context. Read about (reports of its users): `token_count` with `rate_limits`.
+//! Seen: `task_started`, `turn_context`, `token_count` over two turns, `task_complete` with `error.codex_error_info` for a
+//! refused key, a spent quota, a limit and a full context. Read about (reports of its users): windows in the
+//! `rate_limits` of `token_count`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -21,11 +21,18 @@ use crate::heard::Heard;
 use crate::stream::{Dialect, Stream};
 
 /// Recordings with the vendor whose they are.
-const RECORDINGS: [(&str, &str); 22] = [
+const RECORDINGS: [(&str, &str); 29] = [
     ("claude.jsonl", "claude"),
     ("claude-401.jsonl", "claude"),
     ("claude-529.jsonl", "claude"),
     ("claude-too-long.jsonl", "claude"),
+    ("claude-failed-calls.jsonl", "claude"),
+    ("codex-failed-calls.jsonl", "codex"),
+    ("gemini-failed-calls.jsonl", "gemini"),
+    ("opencode-failed-calls.jsonl", "opencode"),
+    ("pi-failed-calls.jsonl", "pi"),
+    ("qwen-failed-calls.jsonl", "qwen"),
+    ("codex-resumed.jsonl", "codex"),
     ("codex-401.jsonl", "codex"),
     ("codex-quota.jsonl", "codex"),
     ("gemini-401.jsonl", "gemini"),

@@ -39,6 +39,23 @@ fn a_record_tells_what_its_last_turn_used() {
     assert_eq!(with_record("codex.jsonl", b"").tokens, Some(TRUTH), "without a record the stream counts");
 }
 
+/// Recorded: a third request in a session that is continued, of 1001 tokens with 100 from the cache, and 21 of output.
+#[test]
+fn a_thread_that_is_continued_counts_on_and_its_record_does_not() {
+    let alone = recorded("codex-resumed.jsonl");
+    assert_eq!(alone.tokens, Some(Tokens { input: 2802, cached: 200, output: 62 }));
+    let receipt = with_record("codex-resumed.jsonl", &recording("codex-resumed.rollout"));
+    assert_eq!(receipt.tokens, Some(Tokens { input: 901, cached: 100, output: 21 }));
+    let cut = recording("codex-resumed.jsonl");
+    let mut heard = hear("codex", &cut[..200]);
+    add_rollout(&recording("codex-resumed.rollout"), &mut heard);
+    assert_eq!(
+        heard.tokens,
+        Some(Tokens { input: 901, cached: 100, output: 21 }),
+        "of a stream that broke off, too"
+    );
+}
+
 #[test]
 fn a_record_tells_when_a_limit_resets() {
     let soon = jiff::Timestamp::now().as_second() + 1_000;
@@ -63,6 +80,9 @@ fn a_record_tells_when_a_limit_resets() {
     assert_eq!(receipt.fault.and_then(|fault| fault.reset_at), None);
     let over = [turn(10, &windows, &spent), turn(20, &windows, &Value::Null)].concat();
     assert_eq!(with_record("codex.jsonl", over.as_bytes()).fault, None);
+    let begun = json!({"type": "event_msg", "payload": {"type": "task_started"}});
+    let begun = format!("{}{begun}", turn(10, &windows, &spent));
+    assert_eq!(with_record("codex.jsonl", begun.as_bytes()).fault, None);
 }
 
 #[test]

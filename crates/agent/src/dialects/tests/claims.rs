@@ -19,6 +19,28 @@ fn both(events: impl Fn(bool) -> (&'static str, Vec<Value>)) -> [Receipt; 2] {
     })
 }
 
+/// Recorded: a shell that ends with status 3, then an edit of a text that is not in its file. Qwen and gemini call the
+/// first one a success.
+#[test]
+fn calls_that_failed() {
+    let rows = [
+        ("claude", None),
+        ("codex", Some(3)),
+        ("gemini", None),
+        ("opencode", Some(3)),
+        ("pi", None),
+        ("qwen", None),
+    ];
+    for (vendor, exit) in rows {
+        let receipt = recorded(&format!("{vendor}-failed-calls.jsonl"));
+        let command =
+            if vendor == "codex" { "/bin/bash -lc 'echo oops; exit 3'" } else { "echo oops; exit 3" };
+        assert_eq!(commands(&receipt), [(command, exit)], "{vendor}");
+        assert_eq!(receipt.files, [], "{vendor}");
+        assert_eq!((receipt.fault, receipt.last_words.as_deref()), (None, Some("Done.")), "{vendor}");
+    }
+}
+
 #[test]
 fn an_edit_that_failed_is_no_claim() {
     let edit = json!({"file_path": "a.rs", "path": "a.rs", "filePath": "a.rs"});

@@ -33,6 +33,20 @@ fn cut_at_every_97th_byte() {
 }
 
 #[test]
+fn a_record_cut_at_every_97th_byte() {
+    for name in ["codex-401.rollout", "codex-quota.rollout", "codex-resumed.rollout"] {
+        let bytes = recording(name);
+        for at in (0..bytes.len()).step_by(97) {
+            for part in [&bytes[..at], &bytes[at..]] {
+                let mut heard = hear("codex", &recording("codex-resumed.jsonl"));
+                add_rollout(part, &mut heard);
+                assert!(heard.tokens.is_some(), "{name} at {at}");
+            }
+        }
+    }
+}
+
+#[test]
 fn each_line_dropped_or_doubled() {
     for (vendor, bytes) in recordings() {
         let lines: Vec<_> = bytes.split_inclusive(|b| *b == b'\n').collect();
