@@ -5,7 +5,8 @@ use triphammer_guard::{Allow, classify_allowing};
 #[test]
 fn an_entry_exempts_the_commands_that_it_matches_and_no_line() {
     let allow =
-        Allow::read(["npm publish", "wrangler deploy", "git push --force-with-lease"]).expect("readable");
+        Allow::read(["npm publish", "wrangler deploy", "git push --force-with-lease", "cargo publish -p x"])
+            .expect("readable");
     for (line, refused) in [
         ("npm publish", false),
         ("npm publish --access public", false),
@@ -22,6 +23,9 @@ fn an_entry_exempts_the_commands_that_it_matches_and_no_line() {
         ("npm publish > /etc/passwd", true),
         ("npm --prefix x publish", true),
         ("npm unpublish", true),
+        ("cargo publish -p x", false),
+        ("cargo publish", true),
+        ("cargo publish -p y", true),
         ("pnpm publish", true),
         ("git push --force", true),
         ("git push origin --force-with-lease", true),

@@ -82,6 +82,8 @@ pub(crate) const ROWS: &[(&str, Expect)] = &[
     ("[[ -n $(rm -rf /) ]]", Refused(DeletionOutside)),
     ("if [ -d x ]; then\n  :\nelse\n  rm -rf /\nfi", Refused(DeletionOutside)),
     ("echo a & rm -rf /", Refused(DeletionOutside)),
+    ("rm -rf / &", Refused(DeletionOutside)),
+    ("(rm -rf /) & wait", Refused(DeletionOutside)),
     ("yes | rm -rf /", Refused(DeletionOutside)),
     ("find / -name x -delete", Refused(DeletionOutside)),
     ("find . -delete", Refused(DeletionOutside)),
