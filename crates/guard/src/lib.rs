@@ -19,11 +19,22 @@
 //! caller describes. Time is linear in the length of the line, nesting and length are bounded, and a bound that is
 //! reached is an opaque part of its own.
 //!
+//! ```
+//! use triphammer_guard::{Irreversible, Place, classify};
+//!
+//! let place = Place { workspace: "/w".into(), home: None, cwd: "/w".into(), temp: "/tmp".into() };
+//! let judgement = classify("cd build && git -C .. push -uf origin main", &place);
+//! assert!(judgement.refused());
+//! assert_eq!(judgement.findings[0].class, Irreversible::ForcePush);
+//! assert!(!classify("git commit -m 'no push --force, no rm -rf /'", &place).refused());
+//! ```
+//!
 //! # What it does not see
 //!
 //! Scripts on disk (`./release.sh`, `make deploy`, `npm run deploy`), aliases and functions that the shell brings
 //! along, links in paths, programs in other languages, text that is encoded, options within a variable whose value is
-//! not in the line, and tools that it does not know. A guard refuses mistakes; it is no fence against intent.
+//! not in the line, copies and moves over files outside (`cp x /etc/x`), single files deleted outside (`rm /etc/x`), and tools
+//! that it does not know. A guard refuses mistakes; it is no fence against intent.
 
 pub mod parse;
 pub mod tools;

@@ -88,7 +88,11 @@ pub(super) fn run(judge: &mut Judge<'_>, name: &str, args: &[Arg], around: &mut 
         }
         "env" => return after(judge, args, &["-S", "--split-string"], around),
         "npx" => return after(judge, args, &["-c", "--call"], around),
-        "su" | "script" | "runuser" => return after(judge, args, &["-c", "--command", "-qc"], around),
+        "su" | "script" | "runuser" => {
+            if !after(judge, args, &["-c", "--command", "-qc"], around) && name == "su" {
+                super::shells::from_feed(judge, &mut around.state.child(), around);
+            }
+        }
         "flock" => {
             let (_, at) = Options::leading(args, "wE", &["--timeout", "--conflict-exit-code"]);
             let rest = args.get(at + 1..).unwrap_or_default();

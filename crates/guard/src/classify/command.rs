@@ -23,6 +23,9 @@ pub(super) fn base(word: &str) -> &str {
 /// Programs around a program that are taken off.
 pub(super) const WRAPPED: usize = 64;
 
+/// Programs that start a shell when they are given no program.
+const ROOTS: [&str; 7] = ["sudo", "doas", "pkexec", "run0", "chroot", "unshare", "nsenter"];
+
 /// Programs that run a program text given as an argument or on standard input, with the options that hold it.
 const LANGUAGES: [(&str, &[&str]); 9] = [
     ("python", &["-c"]),
@@ -59,6 +62,10 @@ impl Judge<'_> {
             }
             match wrappers::unwrap(name, args) {
                 Some(skipped) if skipped < args.len() => command = &args[skipped..],
+                // `sudo -s`, `chroot /mnt`: without a program, a shell reads what is fed.
+                Some(_) if ROOTS.contains(&name) => {
+                    return shells::from_feed(self, &mut around.state.child(), around);
+                }
                 Some(_) => return,
                 None => break,
             }

@@ -84,6 +84,8 @@ pub(crate) const ROWS: &[(&str, Expect)] = &[
     ("echo a & rm -rf /", Refused(DeletionOutside)),
     ("rm -rf / &", Refused(DeletionOutside)),
     ("(rm -rf /) & wait", Refused(DeletionOutside)),
+    ("sudo -s <<EOF\nrm -rf /\nEOF", Refused(DeletionOutside)),
+    ("su - <<EOF\nrm -rf /\nEOF", Refused(DeletionOutside)),
     ("yes | rm -rf /", Refused(DeletionOutside)),
     ("find / -name x -delete", Refused(DeletionOutside)),
     ("find . -delete", Refused(DeletionOutside)),

@@ -67,6 +67,8 @@ pub(crate) const ROWS: &[(&str, Expect)] = &[
     ("echo x |& cat", Fine),
     ("! true", Fine),
     ("set -euo pipefail", Fine),
+    ("sudo -v", Fine),
+    ("sudo -l | grep x", Fine),
     ("ls\r\n", Fine),
     ("kubectl get pods -o jsonpath='{.items[*].metadata.name}'", Fine),
 ];
