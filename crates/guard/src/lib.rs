@@ -33,8 +33,8 @@
 //!
 //! Scripts on disk (`./release.sh`, `make deploy`, `npm run deploy`), aliases and functions that the shell brings
 //! along, links in paths, programs in other languages, text that is encoded, options within a variable whose value is
-//! not in the line, copies and moves over files outside (`cp x /etc/x`), single files deleted outside (`rm /etc/x`), and tools
-//! that it does not know. A guard refuses mistakes; it is no fence against intent.
+//! not in the line, copies and moves over files outside (`cp x /etc/x`), single files deleted outside (`rm /etc/x`),
+//! and tools that it does not know. A guard refuses mistakes; it is no fence against intent.
 
 pub mod parse;
 pub mod tools;
