@@ -253,17 +253,28 @@ pub fn restore(runs: &Runs, id: &RunId, attempt: u32, to: &Path, force: bool) ->
     let store = Store::open(&runs.path().join(".store.git")).map_err(ActError::failed)?;
     let name = if attempt == 0 { "0".to_owned() } else { Attempt::new(attempt).dir_name() };
     let kept = store.kept(id, &name).map_err(ActError::failed)?;
-    let mut restored;
-    if force && to.exists() {
+    let tools = store.kept_infrastructure(id, &name).map_err(ActError::failed)?;
+    // What the run passed over was not its to keep, and is not this command's to remove.
+    let config = ZoneConfig { skip: skipped(runs, id), runs: Some(runs.path().to_owned()) };
+    let zones_of = || {
         let root = Root::open(to).map_err(ActError::failed)?;
-        let config = ZoneConfig { skip: Vec::new(), runs: Some(runs.path().to_owned()) };
-        let zones = ZoneMap::capture(&root, &config).map_err(ActError::failed)?;
-        restored = put(&store, &kept, to, Onto::Exact(&zones)).map_err(ActError::failed)?;
+        ZoneMap::capture(&root, &config).map_err(ActError::failed)
+    };
+    let mut restored = if force && to.exists() {
+        put(&store, &kept, to, Onto::Exact(&zones_of()?)).map_err(ActError::failed)?
     } else {
-        restored = put(&store, &kept, to, Onto::Fresh).map_err(ActError::failed)?;
-    }
-    if let Some(kept) = store.kept_infrastructure(id, &name).map_err(ActError::failed)? {
-        restored.add(restore_infrastructure(&store, &kept, to).map_err(ActError::failed)?);
+        put(&store, &kept, to, Onto::Fresh).map_err(ActError::failed)?
+    };
+    if let Some(tools) = tools {
+        let done = restore_infrastructure(&store, &tools, to, &zones_of()?).map_err(ActError::failed)?;
+        restored.add(done);
     }
     Ok(restored)
+}
+
+/// What a run was told to pass over; nothing where its record cannot be read any more.
+fn skipped(runs: &Runs, id: &RunId) -> Vec<String> {
+    let text = runs.open(id, Redactor::default()).read("pinned/policy.toml").unwrap_or_default();
+    let settings = toml::from_str::<Settings>(&String::from_utf8_lossy(&text));
+    settings.map(|settings| settings.skip).unwrap_or_default()
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use triphammer_gate::Offence;
 use triphammer_model::movement::Infrastructure;
-use triphammer_model::{Attempt, ClaimedFile, Content, Event, Movement, Observed, Receipt, TreeId};
+use triphammer_model::{Attempt, Bounds, ClaimedFile, Content, Event, Movement, Observed, Receipt, TreeId};
 use triphammer_workspace::{ClaimScene, Look, Window, fingerprint_file, moved, moved_infrastructure, stand};
 
 use crate::attempt::{INFRASTRUCTURE_FILE, before_name};
@@ -30,6 +30,7 @@ impl Run<'_> {
         let observed = moved(&before, &after);
         let infrastructure_now = self.look_at_infrastructure(&after)?;
         let infrastructure = self.infrastructure_moved(&observed, &infrastructure_now);
+        let infrastructure_bounds = infrastructure_now.bounds();
         let receipt = self.receipt(attempt)?;
         let claimed = self.stand(attempt, &before, &observed, &receipt.files);
         let mut movement = Movement {
@@ -38,7 +39,7 @@ impl Run<'_> {
             claimed,
             touched: Vec::new(),
             infrastructure,
-            bounds: after.bounds().clone(),
+            bounds: with_infrastructure(after.bounds(), infrastructure_bounds),
         };
         movement.settle(&self.settings.policy, unverifiable);
         for o in movement.observed.iter().filter(|o| o.content != Content::Same) {
@@ -108,7 +109,7 @@ impl Run<'_> {
     fn infrastructure_moved(&self, observed: &[Observed], now: &Look) -> Option<Infrastructure> {
         let still = observed.iter().all(|o| o.content == Content::Same);
         let earlier = self.sight.infrastructure.as_ref().filter(|_| still)?;
-        Some(moved_infrastructure(earlier.snapshot(), now.snapshot()))
+        Some(moved_infrastructure(earlier, now))
     }
 
     /// What the receipt claims; an attempt whose process died before it wrote one claims nothing.
@@ -208,6 +209,16 @@ impl Run<'_> {
         self.sight.infrastructure = infrastructure.ok().map(Look::by_stats);
         self.eyes.remember(snapshot, &kept).doing("remembering the tree before the attempt")
     }
+}
+
+/// What could not be looked at, in the deliverable and in infrastructure.
+fn with_infrastructure(deliverable: &Bounds, infrastructure: &Bounds) -> Bounds {
+    let mut bounds = deliverable.clone();
+    bounds.unreadable_count += infrastructure.unreadable_count;
+    bounds.unreadable.extend(infrastructure.unreadable.clone());
+    bounds.pruned_count += infrastructure.pruned_count;
+    bounds.pruned.extend(infrastructure.pruned.clone());
+    bounds
 }
 
 /// The end of a text, in one line, with the number of characters that it leaves out.

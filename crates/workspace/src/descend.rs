@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::Mode;
@@ -78,7 +78,8 @@ pub(crate) fn descend(
         return Ok(Vec::new());
     }
     let count = u32::try_from(starts.len()).unwrap_or(u32::MAX);
-    let pool = Pool { slots: AtomicU32::new(count), ..Pool::default() };
+    let pool = Pool::default();
+    pool.take_slots(count);
     let mut first = Worker::new(scene, &pool);
     first.pending = (0..count)
         .zip(starts)
@@ -96,7 +97,10 @@ pub(crate) fn descend(
         std::thread::scope(|scope| {
             let (own, others) = workers.split_at_mut(1);
             for worker in others {
-                scope.spawn(|| worker.run());
+                // A system that has no thread left is looked at with fewer.
+                if std::thread::Builder::new().spawn_scoped(scope, || worker.run()).is_err() {
+                    pool.one_less();
+                }
             }
             own[0].run();
         });
@@ -104,14 +108,10 @@ pub(crate) fn descend(
     if let Some(error) = pool.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
         return Err(error);
     }
-    let mut slots: Vec<Option<Done>> = Vec::new();
-    slots.resize_with(pool.slots.load(Ordering::Relaxed) as usize, || None);
     for worker in workers {
         outside.append(worker.outside);
-        for (slot, done) in worker.done {
-            slots[slot as usize] = Some(done);
-        }
     }
+    let mut slots = pool.slots.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut listings = Vec::with_capacity(slots.len());
     let mut pending: Vec<u32> = (0..count).rev().collect();
     while let Some(slot) = pending.pop() {
@@ -141,7 +141,8 @@ struct Done {
 /// What threads share. Each works depth first on its own tasks and gives half of them away when another has none.
 #[derive(Default)]
 struct Pool {
-    slots: AtomicU32,
+    /// What was listed; each listing knows the slots of those below it.
+    slots: Mutex<Vec<Option<Done>>>,
     shared: Mutex<Shared>,
     wake: Condvar,
     hungry: AtomicUsize,
@@ -156,6 +157,14 @@ struct Shared {
 }
 
 impl Pool {
+    /// So many new slots, one after the other; says the first.
+    fn take_slots(&self, count: u32) -> u32 {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = slots.len();
+        slots.resize_with(first + count as usize, || None);
+        u32::try_from(first).unwrap_or(u32::MAX)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -184,7 +193,16 @@ impl Pool {
 
     fn fail(&self, error: LookError) {
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        // Under the lock, so that nobody goes to sleep between looking and being woken.
+        let shared = self.lock();
         self.over.store(true, Ordering::Relaxed);
+        self.wake.notify_all();
+        drop(shared);
+    }
+
+    /// A thread that could not be started does no work.
+    fn one_less(&self) {
+        self.lock().working -= 1;
         self.wake.notify_all();
     }
 }
@@ -194,7 +212,6 @@ struct Worker<'a> {
     pool: &'a Pool,
     lister: Lister,
     pending: Vec<Task>,
-    done: Vec<(u32, Done)>,
     outside: Outside,
     /// Directories and entries seen so far.
     work: usize,
@@ -202,15 +219,7 @@ struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     fn new(scene: &'a Scene<'a>, pool: &'a Pool) -> Self {
-        Self {
-            scene,
-            pool,
-            lister: Lister::new(),
-            pending: Vec::new(),
-            done: Vec::new(),
-            outside: Outside::default(),
-            work: 0,
-        }
+        Self { scene, pool, lister: Lister::new(), pending: Vec::new(), outside: Outside::default(), work: 0 }
     }
 
     fn run(&mut self) {
@@ -260,7 +269,7 @@ impl<'a> Worker<'a> {
         let want = self.scene.want;
         let below = listing.dirs().filter(|(_, zone)| want.enters(*zone)).count();
         let below = u32::try_from(below).unwrap_or(u32::MAX);
-        let children = self.pool.slots.fetch_add(below, Ordering::Relaxed);
+        let children = self.pool.take_slots(below);
         if below > 0 {
             let parent = (depth < MAX_OPEN).then(|| Arc::new(fd));
             let entered = listing.dirs().filter(|(_, zone)| want.enters(*zone));
@@ -274,7 +283,9 @@ impl<'a> Worker<'a> {
             self.pending[first..].reverse();
         }
         self.work += 1 + listing.len();
-        self.done.push((slot, Done { listing: Arc::new(listing), children, below }));
+        let done = Done { listing: Arc::new(listing), children, below };
+        let mut slots = self.pool.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots[slot as usize] = Some(done);
         Ok(())
     }
 }

@@ -41,12 +41,11 @@ impl Facts {
         .without_directory_size()
     }
 
-    /// The facts of `name` in `dir`, itself and not what it points at; of `dir` itself where the name is empty.
-    /// Only what is kept is asked for.
+    /// The facts of `name` in `dir`, itself and not what it points at. Only what is kept is asked for.
     #[cfg(target_os = "linux")]
     pub(crate) fn at(dir: BorrowedFd<'_>, name: &CStr) -> Result<Self, Errno> {
         use rustix::fs::{StatxFlags, statx};
-        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
         let wanted = StatxFlags::TYPE
             | StatxFlags::MODE
             | StatxFlags::SIZE
@@ -69,17 +68,20 @@ impl Facts {
         }
     }
 
-    /// The facts of `name` in `dir`, itself and not what it points at; of `dir` itself where the name is empty.
+    /// The facts of `name` in `dir`, itself and not what it points at.
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn at(dir: BorrowedFd<'_>, name: &CStr) -> Result<Self, Errno> {
         Self::stat_at(dir, name)
     }
 
     fn stat_at(dir: BorrowedFd<'_>, name: &CStr) -> Result<Self, Errno> {
-        if name.is_empty() {
-            return rustix::fs::fstat(dir).map(|stat| Self::of(&stat));
-        }
         rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| Self::of(&stat))
+    }
+
+    /// The facts of what is open, and the number of the device that it lies on.
+    #[expect(clippy::unnecessary_cast, reason = "its width differs between platforms")]
+    pub(crate) fn of_open(fd: BorrowedFd<'_>) -> Result<(Self, u64), Errno> {
+        rustix::fs::fstat(fd).map(|stat| (Self::of(&stat), stat.st_dev as u64))
     }
 
     /// A directory's size says how its file system stores it, nothing more.
@@ -111,10 +113,11 @@ mod tests {
         std::os::unix::fs::symlink("/nowhere", dir.path().join("link")).unwrap();
         std::fs::create_dir(dir.path().join("sub")).unwrap();
         let fd = std::fs::File::open(dir.path()).unwrap();
-        for name in [c"file", c"link", c"sub", c""] {
+        for name in [c"file", c"link", c"sub", c"."] {
             let facts = Facts::at(fd.as_fd(), name).unwrap();
             assert_eq!(facts, Facts::stat_at(fd.as_fd(), name).unwrap(), "{name:?}");
         }
+        assert_eq!(Facts::of_open(fd.as_fd()).unwrap().0, Facts::at(fd.as_fd(), c".").unwrap());
         assert_eq!(Facts::at(fd.as_fd(), c"file").unwrap().size, 4);
         assert_eq!(Facts::at(fd.as_fd(), c"sub").unwrap().size, 0);
         assert_eq!(Facts::at(fd.as_fd(), c"none").unwrap_err(), Errno::NOENT);

@@ -11,7 +11,7 @@ use crate::root::Root;
 use crate::snapshot::{EntryKind, Snapshot};
 use crate::store_objects::{Store, StoreError};
 use crate::trees::{INFRASTRUCTURE, Kept, keep};
-use crate::zones::{ZoneConfig, ZoneMap};
+use crate::zones::ZoneMap;
 
 /// The size in bytes above which infrastructure is recorded by names and sizes only.
 pub const INFRASTRUCTURE_LIMIT: u64 = 128 << 20;
@@ -55,15 +55,20 @@ impl Store {
     }
 }
 
-/// Writes kept infrastructure into a folder. What is there and not in the tree stays.
+/// Writes kept infrastructure into a folder whose zones are `zones`. What is there and not in the tree stays.
 ///
 /// # Errors
 /// [`RestoreError`]; the store is checked to hold what is to be written before anything is.
-pub fn restore_infrastructure(store: &Store, kept: &Kept, to: &Path) -> Result<Restored, RestoreError> {
+pub fn restore_infrastructure(
+    store: &Store,
+    kept: &Kept,
+    to: &Path,
+    zones: &ZoneMap,
+) -> Result<Restored, RestoreError> {
     let root = Root::open(to)?;
-    let zones = ZoneMap::capture(&root, &ZoneConfig::default())?;
-    let eyes = Eyes::new(root, zones, store.clone());
-    let have = eyes.infrastructure(&eyes.look(None)?, None)?;
+    let beside = Look::by_stats(Snapshot::deliverable(&root, zones)?);
+    let eyes = Eyes::new(root, zones.clone(), store.clone());
+    let have = eyes.infrastructure(&beside, None)?;
     let plan = Plan::make(store, kept, &have)?.without_deletions();
     plan.carry_out(&eyes, kept, &have)
 }

@@ -1,8 +1,10 @@
 //! Reading one directory: its names, and the stats of what lies in it.
 
+use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -54,14 +56,29 @@ pub(crate) struct Scene<'a> {
     pub(crate) root: &'a Root,
     pub(crate) zones: &'a ZoneMap,
     pub(crate) want: Want,
-    /// The file system's name where its times prove nothing.
-    pub(crate) foreign: Option<&'static str>,
+    /// The device that the workspace lies on, and the name of its file system where times are weak.
+    pub(crate) device: u64,
+    pub(crate) weak: Option<&'static str>,
+    /// The same of file systems that are mounted below.
+    pub(crate) weak_below: Mutex<BTreeSet<&'static str>>,
     pub(crate) believes_tag: TagJudge<'a>,
 }
 
 impl<'a> Scene<'a> {
     pub(crate) fn new(root: &'a Root, zones: &'a ZoneMap, want: Want, believes_tag: TagJudge<'a>) -> Self {
-        Self { root, zones, want, foreign: root.foreign_file_system(), believes_tag }
+        let device = Facts::of_open(root.fd()).map_or(0, |(_, device)| device);
+        let weak = Root::weak_times(root.fd());
+        Self { root, zones, want, device, weak, weak_below: Mutex::default(), believes_tag }
+    }
+
+    /// Whether times are weak in the open directory `fd`, which lies on `device`.
+    fn is_weak(&self, fd: BorrowedFd<'_>, device: u64) -> bool {
+        if device == self.device {
+            return self.weak.is_some();
+        }
+        let name = Root::weak_times(fd);
+        self.weak_below.lock().unwrap_or_else(PoisonError::into_inner).extend(name);
+        name.is_some()
     }
 }
 
@@ -81,7 +98,7 @@ fn is_tagged(dir: BorrowedFd<'_>) -> bool {
     }
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let Ok(fd) = rustix::fs::openat(dir, name, flags, Mode::empty()) else { return false };
-    if !Facts::at(fd.as_fd(), c"").is_ok_and(|facts| facts.kind() == FileType::RegularFile) {
+    if !Facts::of_open(fd.as_fd()).is_ok_and(|(facts, _)| facts.kind() == FileType::RegularFile) {
         return false;
     }
     let mut start = [0; TAG_SIGNATURE.len()];
@@ -105,6 +122,7 @@ pub(crate) struct Lister {
     names: Vec<u8>,
     entries: Vec<Name>,
     path: Vec<u8>,
+    builder: ListingBuilder,
 }
 
 struct Name {
@@ -122,6 +140,7 @@ impl Lister {
             names: Vec::new(),
             entries: Vec::new(),
             path: Vec::new(),
+            builder: ListingBuilder::default(),
         }
     }
 
@@ -134,15 +153,17 @@ impl Lister {
         zone: Zone,
     ) -> Result<Option<Listing>, Errno> {
         let mut age = Age::now();
-        let facts = age.judge(scene, Facts::at(fd, c"")?);
+        let (facts, device) = Facts::of_open(fd)?;
+        age.weak = scene.is_weak(fd, device);
+        let facts = age.judge(facts);
         self.names.clear();
         self.entries.clear();
         self.read_names(fd)?;
-        let builder = self.look_at(scene, fd, dir, zone, &mut age);
-        Ok(builder.map(|builder| builder.finish(zone, facts, age.fresh)))
+        let listed = self.look_at(scene, fd, dir, zone, &mut age);
+        Ok(listed.then(|| self.builder.finish(zone, facts, age.fresh)))
     }
 
-    /// Asks for the stats of the names that were read; `None` when the directory is a cache by its tag.
+    /// Asks for the stats of the names that were read; says no when the directory is a cache by its tag.
     fn look_at(
         &mut self,
         scene: &Scene<'_>,
@@ -150,18 +171,17 @@ impl Lister {
         dir: &[u8],
         zone: Zone,
         age: &mut Age,
-    ) -> Option<ListingBuilder> {
-        let Self { names, entries, path, .. } = self;
-        let mut builder = ListingBuilder::new(dir);
+    ) -> bool {
+        let Self { names, entries, path, builder, .. } = self;
+        builder.begin(dir);
         if entries.iter().any(|entry| &names[entry.start..entry.end] == b"CACHEDIR.TAG") {
             if !dir.is_empty() && is_tagged(fd) && (scene.believes_tag)(dir) {
-                return None;
+                return false;
             }
             builder.tag();
         }
         entries.sort_unstable_by(|a, b| names[a.start..a.end].cmp(&names[b.start..b.end]));
         let lists = scene.want.lists(zone);
-        builder.reserve(if lists { entries.len() } else { 0 }, names.len());
         path.clear();
         path.extend_from_slice(dir);
         if !dir.is_empty() {
@@ -200,10 +220,10 @@ impl Lister {
             } else if let Some(reason) = scene.zones.file(path) {
                 builder.hidden().pruned.push((path.clone(), reason));
             } else if let (true, Some(facts)) = (lists, facts) {
-                builder.file(name, &age.judge(scene, facts));
+                builder.file(name, &age.judge(facts));
             }
         }
-        Some(builder)
+        true
     }
 
     #[cfg(target_os = "linux")]
@@ -241,12 +261,16 @@ impl Lister {
 pub(crate) fn again(scene: &Scene<'_>, fd: BorrowedFd<'_>, kept: &Listing) -> Result<Again, Errno> {
     let open_question =
         |hidden: &crate::listing::Hidden| hidden.vanished > 0 || !hidden.unreadable.is_empty();
-    if kept.tag || kept.facts.uncertain || kept.hidden().is_some_and(open_question) {
+    if kept.tag || kept.facts().uncertain || kept.hidden().is_some_and(open_question) {
         return Ok(Again::Stale);
     }
     let mut age = Age::now();
-    let own = age.judge(scene, Facts::at(fd, c"")?);
-    if !own.same_as(&kept.facts) {
+    let (own, device) = Facts::of_open(fd)?;
+    if scene.is_weak(fd, device) {
+        return Ok(Again::Stale);
+    }
+    let own = age.judge(own);
+    if !own.same_as(&kept.facts()) {
         return Ok(Again::Stale);
     }
     // Made at the first difference only: most directories have none.
@@ -257,7 +281,7 @@ pub(crate) fn again(scene: &Scene<'_>, fd: BorrowedFd<'_>, kept: &Listing) -> Re
         if facts.kind() == FileType::Directory {
             return Ok(Again::Stale);
         }
-        let facts = age.judge(scene, facts);
+        let facts = age.judge(facts);
         if facts != was && moved.is_none() {
             let mut all = Vec::with_capacity(kept.len());
             all.extend((0..index).map(|i| kept.file(i).1));
@@ -290,17 +314,19 @@ struct Age {
     clock: i64,
     /// The latest time that is too fresh to trust.
     fresh: Option<i64>,
+    /// The file system's times prove nothing.
+    weak: bool,
 }
 
 impl Age {
     /// Read before every stat that is judged by it: what carries this time or a later one may change again without
     /// showing it.
     fn now() -> Self {
-        Self { clock: tick::coarse_ns(), fresh: None }
+        Self { clock: tick::coarse_ns(), fresh: None, weak: false }
     }
 
     /// Notes how fresh `facts` are, and marks them where waiting cannot help.
-    fn judge(&mut self, scene: &Scene<'_>, facts: Facts) -> Facts {
+    fn judge(&mut self, facts: Facts) -> Facts {
         let uncertain = match tick::freshness(facts.mtime, facts.ctime, self.clock) {
             Freshness::Settled => false,
             Freshness::Ahead => true,
@@ -309,7 +335,7 @@ impl Age {
                 false
             }
         };
-        Facts { uncertain: uncertain || scene.foreign.is_some(), ..facts }
+        Facts { uncertain: uncertain || self.weak, ..facts }
     }
 }
 
@@ -360,8 +386,8 @@ mod tests {
             lister.read_names(fd.as_fd()).unwrap();
             lister.entries.iter_mut().for_each(|entry| entry.kind = FileType::Unknown);
             let mut age = Age::now();
-            let asked = lister.look_at(&scene, fd.as_fd(), b"", Zone::Deliverable, &mut age).unwrap();
-            let asked = asked.finish(Zone::Deliverable, told.facts, age.fresh);
+            assert!(lister.look_at(&scene, fd.as_fd(), b"", Zone::Deliverable, &mut age));
+            let asked = lister.builder.finish(Zone::Deliverable, told.facts(), age.fresh);
             assert!(asked.files().eq(told.files()) && asked.dirs().eq(told.dirs()));
             assert_eq!(asked.dirs().collect::<Vec<_>>(), [(&b"sub"[..], Zone::Deliverable)]);
             assert_eq!(asked.hidden().unwrap().pruned.len(), 1);

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use triphammer_model::{Bounds, RunId};
 
+use crate::descend::threads;
 use crate::facts::Facts;
 use crate::packs::Batch;
 use crate::root::{Root, split};
@@ -250,7 +251,10 @@ impl Eyes {
         let mut subtrees = vec![Subtree::Unknown; snapshot.listings().len()];
         let mut open = Vec::new();
         match last {
-            Some(last) => carry_over(last, &snapshot, &mut held, &mut subtrees, &mut open),
+            Some(last) => {
+                let mut carry = Carry { held: &mut held, subtrees: &mut subtrees, open: &mut open, read };
+                carry.over(last, &snapshot);
+            }
             None => open.extend(0..snapshot.len()),
         }
         if !read {
@@ -296,34 +300,33 @@ impl Eyes {
             Err(PutError::Store(error)) => Err(error),
         };
         // A thread costs more than a few files.
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(8);
-        let threads = cores.min(open.len() / 64).max(1);
+        let threads = threads().min(open.len() / 64).max(1);
         if threads == 1 {
             return open.iter().map(|index| read(*index)).collect();
         }
         let next = AtomicUsize::new(0);
         let all = Mutex::new(Ok(Vec::with_capacity(open.len())));
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    loop {
-                        let start = next.fetch_add(32, Ordering::Relaxed);
-                        let Some(chunk) =
-                            open.get(start..open.len().min(start + 32)).filter(|c| !c.is_empty())
-                        else {
-                            return;
-                        };
-                        let part: Result<Vec<_>, _> = chunk.iter().map(|index| read(*index)).collect();
-                        let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
-                        match (&mut *all, part) {
-                            (Ok(all), Ok(part)) => all.extend(part),
-                            (Ok(_), Err(error)) => *all = Err(error),
-                            // Another thread failed; what it said is reported.
-                            (Err(_), _) => return,
-                        }
-                    }
-                });
+        let work = || {
+            while let Some(chunk) = {
+                let start = next.fetch_add(32, Ordering::Relaxed);
+                open.get(start..open.len().min(start + 32)).filter(|chunk| !chunk.is_empty())
+            } {
+                let part: Result<Vec<_>, _> = chunk.iter().map(|index| read(*index)).collect();
+                let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                match (&mut *all, part) {
+                    (Ok(all), Ok(part)) => all.extend(part),
+                    (Ok(_), Err(error)) => *all = Err(error),
+                    // Another thread failed; what it said is reported.
+                    (Err(_), _) => return,
+                }
             }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                // A system that has no thread left is read with fewer.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+            }
+            work();
         });
         let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner)?;
         all.sort_unstable_by_key(|(index, _)| *index);
@@ -359,59 +362,71 @@ impl Eyes {
     }
 }
 
-/// Takes over what is known of entries that did not move since `last`, and lists the `open` ones.
-fn carry_over(
-    last: &Look,
-    snapshot: &Snapshot,
-    held: &mut [Held],
-    subtrees: &mut [Subtree],
-    open: &mut Vec<usize>,
-) {
-    let before = last.snapshot();
-    let known = last.subtrees();
-    // Directories whose tree must be made again, with all that hold them.
-    let mut moved = vec![false; subtrees.len()];
-    for pair in directory_pairs(before, snapshot) {
-        let (old, new) = match pair {
-            Pair::Before(i) => {
-                if let Some(parent) = snapshot.listing_of(split(before.listings()[i].path()).0) {
-                    moved[parent] = true;
+/// What a new look takes over from the one before.
+struct Carry<'a> {
+    held: &'a mut [Held],
+    subtrees: &'a mut [Subtree],
+    /// Entries of which nothing is known.
+    open: &'a mut Vec<usize>,
+    /// Whether what was not read before is to be read now.
+    read: bool,
+}
+
+impl Carry<'_> {
+    /// Takes over what is known of entries that did not move since `last`, and lists the open ones.
+    fn over(&mut self, last: &Look, snapshot: &Snapshot) {
+        let before = last.snapshot();
+        let known = last.subtrees();
+        // Directories whose tree must be made again, with all that hold them.
+        let mut moved = vec![false; self.subtrees.len()];
+        for pair in directory_pairs(before, snapshot) {
+            let (old, new) = match pair {
+                Pair::Before(i) => {
+                    if let Some(parent) = snapshot.listing_of(split(before.listings()[i].path()).0) {
+                        moved[parent] = true;
+                    }
+                    continue;
                 }
-                continue;
-            }
-            Pair::After(j) => (None, j),
-            Pair::Both(i, j) => (Some(i), j),
-        };
-        let first = snapshot.first_of(new);
-        let entries = first..first + snapshot.listings()[new].len();
-        if let Some(old) = old.filter(|i| Arc::ptr_eq(&before.listings()[*i], &snapshot.listings()[new])) {
-            let start = before.first_of(old);
-            held[entries.clone()].copy_from_slice(&last.inner.held[start..start + entries.len()]);
-            subtrees[new] = known[old];
-        } else {
-            moved[new] = true;
-            for pair in entry_pairs(old.map(|i| (before, i)), Some((snapshot, new))) {
-                if let Pair::Both(i, j) = pair {
-                    let (was, is) = (before.at(i).facts, snapshot.at(j).facts);
-                    if was.same_as(&is) && !was.uncertain && !is.uncertain {
-                        held[j] = last.held(i);
+                Pair::After(j) => (None, j),
+                Pair::Both(i, j) => (Some(i), j),
+            };
+            let first = snapshot.first_of(new);
+            let entries = first..first + snapshot.listings()[new].len();
+            let shared = |i: &usize| Arc::ptr_eq(&before.listings()[*i], &snapshot.listings()[new]);
+            if let Some(old) = old.filter(shared) {
+                let start = before.first_of(old);
+                self.held[entries.clone()].copy_from_slice(&last.inner.held[start..start + entries.len()]);
+                self.subtrees[new] = known[old];
+            } else {
+                moved[new] = true;
+                for pair in entry_pairs(old.map(|i| (before, i)), Some((snapshot, new))) {
+                    if let Pair::Both(i, j) = pair {
+                        let (was, is) = (before.at(i).facts, snapshot.at(j).facts);
+                        if was.same_as(&is) && !was.uncertain && !is.uncertain {
+                            self.held[j] = last.held(i);
+                        }
                     }
                 }
             }
-        }
-        for index in entries {
-            if matches!(held[index], Held::Unknown | Held::Unread) {
-                moved[new] = true;
-                open.push(index);
+            for index in entries {
+                let open = match self.held[index] {
+                    Held::Unknown => true,
+                    Held::Unread => self.read,
+                    _ => false,
+                };
+                if open {
+                    moved[new] = true;
+                    self.open.push(index);
+                }
             }
         }
-    }
-    for (listing, subtree) in subtrees.iter_mut().enumerate().rev() {
-        if moved[listing] {
-            *subtree = Subtree::Unknown;
-            let path = snapshot.listings()[listing].path();
-            if let Some(parent) = snapshot.listing_of(split(path).0).filter(|_| !path.is_empty()) {
-                moved[parent] = true;
+        for (listing, subtree) in self.subtrees.iter_mut().enumerate().rev() {
+            if moved[listing] {
+                *subtree = Subtree::Unknown;
+                let path = snapshot.listings()[listing].path();
+                if let Some(parent) = snapshot.listing_of(split(path).0).filter(|_| !path.is_empty()) {
+                    moved[parent] = true;
+                }
             }
         }
     }

@@ -6,7 +6,7 @@ use triphammer_model::movement::Infrastructure;
 use triphammer_model::{Change, Content, Observed, WorkPath};
 
 use crate::look::{Held, Look};
-use crate::snapshot::{Entry, EntryKind, Pair, Snapshot, differing_pairs};
+use crate::snapshot::{Entry, EntryKind, Pair, differing_pairs};
 
 /// How many infrastructure paths are shown.
 const SAMPLE: usize = 20;
@@ -115,14 +115,20 @@ fn label_renames(observed: &mut [Observed], gone: &[(Entry<'_>, Held)], came: &[
     }
 }
 
-/// What moved in the infrastructure, by stats.
-pub fn moved_infrastructure(before: &Snapshot, after: &Snapshot) -> Infrastructure {
+/// What moved in the infrastructure, by stats, and by content where stats prove nothing and both are known.
+pub fn moved_infrastructure(before: &Look, after: &Look) -> Infrastructure {
     let mut found = Infrastructure::default();
-    for pair in differing_pairs(before, after) {
+    let (was, is) = (before.snapshot(), after.snapshot());
+    let still = |i: usize, j: usize| {
+        let (old, new) = (was.at(i).facts, is.at(j).facts);
+        let content = || before.held(i).id().zip(after.held(j).id()).is_none_or(|(old, new)| old == new);
+        old.same_as(&new) && (!(old.uncertain || new.uncertain) || content())
+    };
+    for pair in differing_pairs(was, is) {
         let entry = match pair {
-            Pair::Before(i) => before.at(i),
-            Pair::Both(i, j) if before.at(i).facts.same_as(&after.at(j).facts) => continue,
-            Pair::After(j) | Pair::Both(_, j) => after.at(j),
+            Pair::Before(i) => was.at(i),
+            Pair::Both(i, j) if still(i, j) => continue,
+            Pair::After(j) | Pair::Both(_, j) => is.at(j),
         };
         found.moved += 1;
         if found.sample.len() < SAMPLE {

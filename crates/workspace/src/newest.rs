@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 
 use triphammer_model::{Attempt, Change, Content, Observed, WorkPath};
 
-use crate::root::{ancestors, work_path};
-use crate::snapshot::{Entry, Snapshot};
+use crate::root::{ancestors, split, work_path};
+use crate::snapshot::Snapshot;
 
 /// More new files than this under one directory are a bulk.
 pub const BULK: usize = 200;
 
-/// What a run moved, by path: the latest attempt that did, and whether the path is new since the start.
+/// What a run moved and what is still there, by path, with the latest attempt that did.
 #[derive(Clone, Debug, Default)]
 pub struct Moves {
     paths: BTreeMap<WorkPath, Attempt>,
@@ -69,23 +69,21 @@ pub struct NewestFirst {
     pub total: usize,
 }
 
-/// Lists what `now` holds, newest first, at most `top` lines. `start` tells which directories are new; more than
-/// `bulk` new files under the same one are one line.
+/// Lists what `now` holds, newest first, at most `top` lines. Where not all files fit, more than `bulk` files under one
+/// directory that are not in `start` are one line: that of the smallest such directory.
 pub fn newest_first(start: &Snapshot, now: &Snapshot, moves: &Moves, top: usize, bulk: usize) -> NewestFirst {
     let mut marked: Vec<(usize, Attempt)> = Vec::with_capacity(moves.paths.len());
-    let mut groups: BTreeMap<Vec<u8>, (usize, Attempt)> = BTreeMap::new();
+    let mut new: BTreeMap<WorkPath, Attempt> = BTreeMap::new();
     for (path, attempt) in &moves.paths {
         let Some(index) = now.position(path.as_bytes()) else { continue };
         marked.push((index, *attempt));
         if start.position(path.as_bytes()).is_none() {
-            let entry = now.at(index);
-            let (files, latest) = groups.entry(top_of(start, &entry)).or_insert((0, *attempt));
-            *files += 1;
-            *latest = (*latest).max(*attempt);
+            new.insert(path.clone(), *attempt);
         }
     }
     marked.sort_unstable();
-    groups.retain(|_, (files, _)| *files > bulk);
+    // As long as there is room for every file each is named.
+    let groups = if now.len() > top { bulks(&new, bulk) } else { BTreeMap::new() };
 
     // Moved ones first, and of those the latest attempt's; then the youngest; ties by the order of the snapshot. A
     // bulk follows the files of its attempt.
@@ -93,10 +91,9 @@ pub fn newest_first(start: &Snapshot, now: &Snapshot, moves: &Moves, top: usize,
     let mut marked = marked.into_iter().peekable();
     for (index, entry) in now.iter().enumerate() {
         let attempt = marked.next_if(|(at, _)| *at == index).map(|(_, attempt)| attempt);
-        let in_bulk = attempt.is_some()
-            && !groups.is_empty()
-            && groups.contains_key(&top_of(start, &entry))
-            && start.position(&entry.path()).is_none();
+        let in_bulk = !groups.is_empty()
+            && new.contains_key(&entry.work_path())
+            && bulk_of(&groups, entry.dir).is_some();
         if !in_bulk {
             lines.push((Reverse(attempt), Reverse(entry.mtime_ns()), index));
         }
@@ -132,11 +129,42 @@ pub fn newest_first(start: &Snapshot, now: &Snapshot, moves: &Moves, top: usize,
 /// The latest attempt that moved it, its time, and its number: that of an entry, or beyond those of a bulk.
 type Line = (Reverse<Option<Attempt>>, Reverse<i64>, usize);
 
-/// The outermost directory above an entry that is new since the start, or else its own directory.
-fn top_of(start: &Snapshot, entry: &Entry<'_>) -> Vec<u8> {
-    let own = entry.dir;
-    let new = ancestors(own).chain([own]).find(|dir| !dir.is_empty() && start.directory(dir).is_none());
-    new.unwrap_or(own).to_vec()
+/// New files by the smallest directory that holds more than `bulk` of them, with the latest attempt that moved one.
+fn bulks(new: &BTreeMap<WorkPath, Attempt>, bulk: usize) -> BTreeMap<Vec<u8>, (usize, Attempt)> {
+    let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
+    for path in new.keys() {
+        for dir in ancestors(path.as_bytes()) {
+            *counts.entry(dir).or_default() += 1;
+        }
+    }
+    let mut groups: BTreeMap<Vec<u8>, (usize, Attempt)> = BTreeMap::new();
+    // A directory comes after those that it lies in, so the innermost ones are first here.
+    let dirs: Vec<&[u8]> = counts.keys().rev().copied().collect();
+    for dir in dirs {
+        let count = counts[dir];
+        if count > bulk {
+            groups.insert(dir.to_vec(), (0, Attempt::FIRST));
+            for above in ancestors(dir) {
+                counts.entry(above).and_modify(|rest| *rest -= count);
+            }
+        }
+    }
+    for (path, attempt) in new {
+        let dir = split(path.as_bytes()).0;
+        if let Some(top) = bulk_of(&groups, dir).map(<[u8]>::to_vec)
+            && let Some((files, latest)) = groups.get_mut(&top)
+        {
+            *files += 1;
+            *latest = (*latest).max(*attempt);
+        }
+    }
+    groups
+}
+
+/// The innermost of the groups that the directory `dir` lies in.
+fn bulk_of<'a>(groups: &BTreeMap<Vec<u8>, (usize, Attempt)>, dir: &'a [u8]) -> Option<&'a [u8]> {
+    let above = ancestors(dir).chain((!dir.is_empty()).then_some(dir));
+    above.filter(|dir| groups.contains_key(*dir)).last()
 }
 
 #[cfg(test)]
@@ -216,11 +244,13 @@ mod tests {
         let now = look(dir.path());
         let mut moves = Moves::default();
         moves.add(Attempt::new(3), &came);
-        let found = newest_first(&start, &now, &moves, 100, 10);
-        assert_eq!(lines(&found), ["src/b 3", "src/a 3", "data/ 12 3", "venv/ 30 3", "data/old 0"]);
+        let found = newest_first(&start, &now, &moves, 40, 10);
+        assert_eq!(lines(&found), ["src/b 3", "src/a 3", "data/ 12 3", "venv/lib/ 30 3", "data/old 0"]);
         assert_eq!((found.left_out, found.total), (0, 45));
         let cut = newest_first(&start, &now, &moves, 3, 10);
         assert_eq!((lines(&cut).len(), cut.left_out), (3, 31));
-        assert_eq!(newest_first(&start, &now, &moves, 100, 30).shown.len(), 45);
+        // Where all fit, and where there is no bulk, every file is named.
+        assert_eq!(newest_first(&start, &now, &moves, 45, 10).shown.len(), 45);
+        assert_eq!(newest_first(&start, &now, &moves, 40, 30).shown.len(), 40);
     }
 }

@@ -1,6 +1,6 @@
 //! Looking again at directories that were listed before: only those whose own times moved are read anew.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +13,7 @@ use crate::lister::{Again, LIST, Lister, Scene, again};
 use crate::listing::{Listing, by_parts, is_in};
 use crate::look::LookError;
 use crate::root::{join, split};
+use crate::zones::Zone;
 
 /// Directories that one thread takes at a time; its neighbours share the open directories above.
 const CHUNK: usize = 64;
@@ -72,6 +73,8 @@ pub(crate) fn look_again(
         result: Vec::with_capacity(kept.len()),
         came: Vec::new(),
         dropped: BTreeSet::new(),
+        relisted: BTreeSet::new(),
+        vanished: Vec::new(),
         skip: None,
     };
     merge.came = starts.iter().filter(|(path, _)| !merge.knows(path)).cloned().collect();
@@ -123,6 +126,10 @@ struct Merge<'a> {
     came: Vec<Start>,
     /// Directories that their parent does not name any more.
     dropped: BTreeSet<Vec<u8>>,
+    /// Directories that were listed anew: their new ones are in `came`.
+    relisted: BTreeSet<Vec<u8>>,
+    /// Directories that were gone.
+    vanished: Vec<Vec<u8>>,
     /// The subtree that is gone, while we are in it.
     skip: Option<Vec<u8>>,
 }
@@ -158,24 +165,33 @@ impl Merge<'_> {
             Some(Outcome::Restated(now)) => self.result.push(Arc::new(now)),
             Some(Outcome::Relisted(now)) => {
                 let want = self.scene.want;
-                for (name, zone) in listing.dirs().filter(|(_, zone)| want.enters(*zone)) {
-                    if !now.has_dir(name, zone) {
-                        self.dropped.insert(join(path, name));
+                let (was, is): (BTreeMap<_, _>, BTreeMap<_, _>) =
+                    (listing.dirs().collect(), now.dirs().collect());
+                let entered = |dirs: &BTreeMap<&[u8], Zone>, other: &BTreeMap<&[u8], Zone>| {
+                    let mine = dirs.iter().filter(|(_, zone)| want.enters(**zone));
+                    mine.map(|(name, zone)| (join(path, name), *zone, other.get(name) == Some(zone)))
+                        .collect::<Vec<_>>()
+                };
+                for (below, _, stays) in entered(&was, &is) {
+                    if !stays {
+                        self.dropped.insert(below);
                     }
                 }
-                for (name, zone) in now.dirs().filter(|(_, zone)| want.enters(*zone)) {
-                    let below = join(path, name);
-                    if !self.knows(&below) || !listing.has_dir(name, zone) {
+                for (below, zone, stayed) in entered(&is, &was) {
+                    if !stayed || !self.knows(&below) {
                         self.came.push((below, zone));
                     }
                 }
-                outside.tagged.retain(|dir| dir.is_empty() || split(dir).0 != path);
-                outside.unreadable.retain(|dir, _| dir.is_empty() || split(dir).0 != path);
+                self.relisted.insert(path.to_vec());
                 self.result.push(Arc::new(now));
             }
             Some(gone) => {
                 self.skip = Some(path.to_vec());
                 match gone {
+                    // It may be there again by the time that its parent was listed.
+                    Outcome::Refused(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) if !path.is_empty() => {
+                        self.vanished.push(path.to_vec());
+                    }
                     Outcome::Refused(error) => outside.refused(self.scene, path.to_vec(), error)?,
                     _ => drop(outside.tagged.insert(path.to_vec())),
                 }
@@ -187,20 +203,26 @@ impl Merge<'_> {
     /// What was left outside before is asked again where its parent still names it, and forgotten where not.
     fn ask_outside(&mut self, outside: &mut Outside) {
         let (scene, result, kept) = (self.scene, &self.result, self.kept);
-        let zone_of = |path: &[u8]| {
-            let (dir, name) = split(path);
-            let at = result.binary_search_by(|listing| by_parts(listing.path(), dir)).ok()?;
-            let (_, zone) = result[at].dirs().find(|(known, _)| *known == name)?;
-            scene.want.enters(zone).then_some(zone)
+        let mut dirs_of: BTreeMap<&[u8], BTreeMap<&[u8], Zone>> = BTreeMap::new();
+        let at = |path: &[u8]| result.binary_search_by(|listing| by_parts(listing.path(), path)).ok();
+        let mut zone_of = |path: &[u8]| {
+            let listing = &result[at(split(path).0)?];
+            let names = dirs_of.entry(listing.path()).or_insert_with(|| listing.dirs().collect());
+            names.get(split(path).1).copied().filter(|zone| scene.want.enters(*zone))
         };
         let fresh = |path: &[u8]| kept.binary_search_by(|listing| by_parts(listing.path(), path)).is_ok();
         let mut again = Vec::new();
+        for path in self.vanished.drain(..) {
+            again.extend(zone_of(&path).map(|zone| (path, zone)));
+        }
         let mut stays = |path: &Vec<u8>| {
             // What became a cache or unreadable just now was asked just now.
             if fresh(path) {
                 return true;
             }
-            again.extend(zone_of(path).map(|zone| (path.clone(), zone)));
+            if !self.relisted.contains(split(path).0) {
+                again.extend(zone_of(path).map(|zone| (path.clone(), zone)));
+            }
             false
         };
         outside.tagged.retain(&mut stays);
@@ -236,7 +258,8 @@ fn outcomes(scene: &Scene<'_>, kept: &[Arc<Listing>], which: Which<'_>) -> Vec<(
     } else {
         std::thread::scope(|scope| {
             for _ in 1..threads() {
-                scope.spawn(work);
+                // A system that has no thread left is looked at with fewer.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, work);
             }
             work();
         });

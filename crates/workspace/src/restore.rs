@@ -193,6 +193,11 @@ impl Plan {
                 done.not_restored.push(left_out.clone());
             }
         }
+        for (path, size) in &manifest.unread {
+            wanted.insert(path.as_bytes());
+            let why = "there was too much of its kind to be read".to_owned();
+            done.not_restored.push(NotStored { path: path.clone(), size: *size, sha1: None, why });
+        }
         for path in &manifest.special {
             wanted.insert(path.as_bytes());
             if !have.find(path.as_bytes()).is_some_and(|(_, held)| held == Held::Nothing) {
@@ -222,6 +227,9 @@ impl Plan {
                 directories.entry(dir).or_insert(mode);
             }
         }
+        // Those are another tree's; here they are made where they are missing, and left alone.
+        let leading: BTreeSet<&WorkPath> = manifest.leading.iter().collect();
+        directories.retain(|dir, _| !leading.contains(dir));
         directories.extend(manifest.empty.iter().map(|dir| (dir.clone(), manifest.directory_mode_of(dir))));
         let present = have.snapshot().directories().map(|e| e.work_path());
         let mut obsolete: Vec<_> = present.filter(|dir| !directories.contains_key(dir)).collect();

@@ -108,23 +108,26 @@ impl Root {
     pub fn foreign_file_system(&self) -> Option<&'static str> {
         #[cfg(target_os = "linux")]
         {
-            // From linux/magic.h and the file systems' own headers.
-            const FOREIGN: &[(i64, &str)] = &[
-                (0x6969, "nfs"),
-                (0x517B, "smb"),
-                (0xFF53_4D42, "cifs"),
-                (0xFE53_4D42, "smb2"),
-                (0x6573_5546, "fuse"),
-                (0x0102_1997, "9p"),
-                (0x00C3_6400, "ceph"),
-                (0x5346_414F, "afs"),
-                (0x786F_4256, "vboxsf"),
-            ];
-            let magic = rustix::fs::fstatfs(&*self.fd).ok()?.f_type & 0xFFFF_FFFF;
-            FOREIGN.iter().find(|(known, _)| *known == magic).map(|(_, name)| *name)
+            foreign(rustix::fs::fstatfs(&*self.fd).ok()?.f_type & 0xFFFF_FFFF)
         }
         #[cfg(not(target_os = "linux"))]
         None
+    }
+
+    /// The name of the file system that the open directory `fd` lies on, where times do not prove that content stood
+    /// still: a network or user-space one, or one in memory, on which a store through a mapping that was read
+    /// before moves neither time.
+    pub(crate) fn weak_times(fd: BorrowedFd<'_>) -> Option<&'static str> {
+        #[cfg(target_os = "linux")]
+        {
+            let magic = rustix::fs::fstatfs(fd).ok()?.f_type & 0xFFFF_FFFF;
+            if magic == TMPFS { Some("tmpfs") } else { foreign(magic) }
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = fd;
+            None
+        }
     }
 
     /// `path` relative to the folder, when it lies inside by its spelling; both spellings of the folder count.
@@ -217,6 +220,27 @@ impl Root {
         }
         Ok(current)
     }
+}
+
+/// From linux/magic.h.
+#[cfg(target_os = "linux")]
+const TMPFS: i64 = 0x0102_1994;
+
+/// The name of a network or user-space file system, by its number in linux/magic.h or in its own headers.
+#[cfg(target_os = "linux")]
+fn foreign(magic: i64) -> Option<&'static str> {
+    const FOREIGN: &[(i64, &str)] = &[
+        (0x6969, "nfs"),
+        (0x517B, "smb"),
+        (0xFF53_4D42, "cifs"),
+        (0xFE53_4D42, "smb2"),
+        (0x6573_5546, "fuse"),
+        (0x0102_1997, "9p"),
+        (0x00C3_6400, "ceph"),
+        (0x5346_414F, "afs"),
+        (0x786F_4256, "vboxsf"),
+    ];
+    FOREIGN.iter().find(|(known, _)| *known == magic).map(|(_, name)| *name)
 }
 
 /// What is named `name` in `dir`, itself and not what it points at.

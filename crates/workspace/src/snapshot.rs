@@ -180,22 +180,25 @@ impl Snapshot {
     }
 
     /// A snapshot of entries that were written down, in any order: directories, and everything else.
-    pub(crate) fn remembered(directories: Vec<(Vec<u8>, Facts)>, files: Vec<(Vec<u8>, Facts)>) -> Self {
+    pub(crate) fn remembered(directories: Vec<(Vec<u8>, Facts)>, mut files: Vec<(Vec<u8>, Facts)>) -> Self {
         let unknown = Facts { size: 0, mtime: 0, ctime: 0, ino: 0, mode: 0o040_755, uncertain: true };
-        let mut builders: BTreeMap<Vec<u8>, (Facts, ListingBuilder)> = BTreeMap::new();
-        builders.insert(Vec::new(), (unknown, ListingBuilder::new(b"")));
-        for (path, facts) in directories {
-            let builder = ListingBuilder::new(&path);
-            builders.insert(path, (facts, builder));
+        let mut all: BTreeMap<Vec<u8>, (Facts, Vec<usize>)> =
+            directories.into_iter().map(|(path, facts)| (path, (facts, Vec::new()))).collect();
+        all.entry(Vec::new()).or_insert((unknown, Vec::new()));
+        files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        for (index, (path, _)) in files.iter().enumerate() {
+            let (_, held) = all.entry(split(path).0.to_vec()).or_insert((unknown, Vec::new()));
+            held.push(index);
         }
-        for (path, facts) in files {
-            let (dir, name) = split(&path);
-            let (_, builder) =
-                builders.entry(dir.to_vec()).or_insert_with(|| (unknown, ListingBuilder::new(dir)));
-            builder.file(name, &facts);
-        }
-        let finished = builders.into_values().map(|(facts, b)| b.finish(Zone::Deliverable, facts, None));
-        let mut listings: Vec<_> = finished.map(Arc::new).collect();
+        let mut builder = ListingBuilder::default();
+        let finished = all.into_iter().map(|(path, (facts, held))| {
+            builder.begin(&path);
+            for index in held {
+                builder.file(split(&files[index].0).1, &files[index].1);
+            }
+            Arc::new(builder.finish(Zone::Deliverable, facts, None))
+        });
+        let mut listings: Vec<_> = finished.collect();
         listings.sort_unstable_by(|a, b| by_parts(a.path(), b.path()));
         let mut snapshot = Self { listings, remembered: true, ..Self::default() };
         snapshot.count();
@@ -234,7 +237,7 @@ impl Snapshot {
     pub fn directories(&self) -> impl Iterator<Item = Entry<'_>> {
         self.listings.iter().filter(|listing| !listing.path().is_empty()).map(|listing| {
             let (dir, name) = split(listing.path());
-            Entry { dir, name, facts: listing.facts }
+            Entry { dir, name, facts: listing.facts() }
         })
     }
 
@@ -247,7 +250,7 @@ impl Snapshot {
     pub fn directory(&self, path: &[u8]) -> Option<Entry<'_>> {
         let listing = self.listing_of(path).filter(|_| !path.is_empty()).map(|i| &self.listings[i])?;
         let (dir, name) = split(listing.path());
-        Some(Entry { dir, name, facts: listing.facts })
+        Some(Entry { dir, name, facts: listing.facts() })
     }
 
     /// Whether anything below the directory `path` is there.

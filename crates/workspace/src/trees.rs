@@ -1,10 +1,11 @@
 //! Trees: a look kept as a git tree, with a manifest of what git trees drop.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use triphammer_model::{RunId, TreeId, WorkPath};
 
+use crate::facts::Facts;
 use crate::look::{Held, Look};
 use crate::packs::Batch;
 use crate::root::{join, split, work_path};
@@ -35,6 +36,9 @@ pub struct NotStored {
 pub struct Manifest {
     /// Schema version.
     pub schema: u32,
+    /// The tree that it belongs to; manifests of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<TreeId>,
     /// Permission bits of files that git calls `100644`, where `modes` says nothing else.
     pub file_mode: u32,
     /// Permission bits of files that git calls `100755`, where `modes` says nothing else.
@@ -51,6 +55,12 @@ pub struct Manifest {
     pub special: Vec<WorkPath>,
     /// Content that is not in the store.
     pub not_stored: Vec<NotStored>,
+    /// Files that were not even read, with their sizes: there is too much of their kind. They are not in the tree.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unread: BTreeMap<WorkPath, u64>,
+    /// Directories that only lead to what the tree holds, and belong to another one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leading: Vec<WorkPath>,
 }
 
 impl Manifest {
@@ -59,10 +69,14 @@ impl Manifest {
         Self { schema: 1, file_mode: 0o644, executable_mode: 0o755, directory_mode: 0o755, ..Self::default() }
     }
 
+    /// The permission bits that most files of a kind have.
+    const fn usual(&self, git_mode: u32) -> u32 {
+        if git_mode == EXECUTABLE { self.executable_mode } else { self.file_mode }
+    }
+
     /// The permission bits of the file at `path`.
     pub(crate) fn mode_of(&self, path: &WorkPath, git_mode: u32) -> u32 {
-        let usual = if git_mode == EXECUTABLE { self.executable_mode } else { self.file_mode };
-        self.modes.get(path).copied().unwrap_or(usual)
+        self.modes.get(path).copied().unwrap_or(self.usual(git_mode))
     }
 
     /// The permission bits of the directory at `path`.
@@ -83,7 +97,7 @@ pub struct Kept {
 impl Kept {
     /// A tree whose manifest is not known: permission bits as git has them, no empty directories.
     pub fn bare(tree: TreeId) -> Self {
-        Self { tree, manifest: Manifest::plain() }
+        Self { manifest: Manifest { tree: Some(tree.clone()), ..Manifest::plain() }, tree }
     }
 
     /// Whether both say the same of content, modes, links, empty directories and special files. Two trees with one
@@ -158,28 +172,37 @@ pub(crate) fn keep(
     limit: u64,
 ) -> Result<Kept, StoreError> {
     let batch = Batch::new(store);
-    let (tree, manifest) = write_trees(&batch, look, limit)?;
+    let mut known = look.subtrees().clone();
+    let (tree, manifest) = write_trees(&batch, look, limit, &mut known)?;
     batch.finish()?;
-    store.set_ref(shelf.trees, run, name, &tree)?;
-    let text = serde_json::to_vec_pretty(&manifest).unwrap_or_default();
+    // Only what really is in the store is taken over by later looks.
+    *look.subtrees() = known;
+    let manifest = Manifest { tree: Some(tree.into()), ..manifest };
+    let text = serde_json::to_vec(&manifest).unwrap_or_default();
     let blob = store.put(ObjectKind::Blob, &text)?;
+    // The manifest first: a tree that is there has one.
     store.set_ref(shelf.manifests, run, name, &blob)?;
+    store.set_ref(shelf.trees, run, name, &tree)?;
     Ok(Kept { tree: tree.into(), manifest })
 }
 
 /// Makes the trees of a look that are not known, from the innermost directories outwards, and notes what git drops.
-fn write_trees(batch: &Batch<'_>, look: &Look, limit: u64) -> Result<(ObjectId, Manifest), StoreError> {
+fn write_trees(
+    batch: &Batch<'_>,
+    look: &Look,
+    limit: u64,
+    known: &mut [Subtree],
+) -> Result<(ObjectId, Manifest), StoreError> {
     let snapshot = look.snapshot();
     let listings = snapshot.listings();
-    let mut known = look.subtrees();
-    let mut manifest = Manifest { schema: 1, ..Manifest::default() };
-    let mut modes = Modes::default();
+    let mut manifest = Manifest { schema: 1, ..Manifest::plain() };
+    usual_modes(look, &mut manifest);
     // What a directory holds, collected until its turn comes; only for directories whose tree is not known.
     let mut below: BTreeMap<usize, Vec<Item<'_>>> = BTreeMap::new();
     // The same for directories that the look only leads through, as those above infrastructure.
     let mut unlisted: BTreeMap<&[u8], Vec<Item<'_>>> = BTreeMap::new();
     for (at, listing) in listings.iter().enumerate().rev() {
-        let (path, facts) = (listing.path(), listing.facts);
+        let (path, facts) = (listing.path(), listing.facts());
         let repository = path.split(|b| *b == b'/').any(is_repository_name);
         let first = snapshot.first_of(at);
         let unknown = known[at] == Subtree::Unknown;
@@ -187,9 +210,9 @@ fn write_trees(batch: &Batch<'_>, look: &Look, limit: u64) -> Result<(ObjectId, 
         for (i, (name, facts)) in listing.files().enumerate() {
             let entry = Entry { dir: path, name, facts };
             let leaf = Leaf { entry, held: look.held(first + i), repository, limit };
-            let mode = git_mode(&entry);
-            if leaf.is_in_tree() && mode != LINK {
-                modes.take(mode, entry);
+            let mode = git_mode_of(&facts);
+            if leaf.is_in_tree() && mode != LINK && entry.permissions() != manifest.usual(mode) {
+                manifest.modes.insert(entry.work_path(), entry.permissions());
             }
             let left_out = leaf.left_out(&mut manifest);
             if unknown && leaf.is_in_tree() {
@@ -214,7 +237,10 @@ fn write_trees(batch: &Batch<'_>, look: &Look, limit: u64) -> Result<(ObjectId, 
         }
         let (dir, name) = split(path);
         if !repository {
-            modes.take(DIRECTORY, Entry { dir, name, facts });
+            let mode = facts.mode & 0o7777;
+            if mode != manifest.directory_mode {
+                manifest.directory_modes.insert(work_path(path), mode);
+            }
             if known[at] == Subtree::Nothing {
                 manifest.empty.push(work_path(path));
             }
@@ -227,7 +253,6 @@ fn write_trees(batch: &Batch<'_>, look: &Look, limit: u64) -> Result<(ObjectId, 
             None => unlisted.entry(dir).or_default().push(item),
         }
     }
-    modes.settle(&mut manifest);
     manifest.empty.sort_unstable();
     manifest.special.sort_unstable();
     manifest.not_stored.sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -238,6 +263,9 @@ fn write_trees(batch: &Batch<'_>, look: &Look, limit: u64) -> Result<(ObjectId, 
     }
     // Each path comes after those that lead to it.
     while let Some((path, items)) = unlisted.pop_last() {
+        if !path.is_empty() {
+            manifest.leading.push(work_path(path));
+        }
         let id = write_tree(batch, items)?;
         if path.is_empty() {
             return Ok((id, manifest));
@@ -267,7 +295,9 @@ struct Leaf<'a> {
 
 impl Leaf<'_> {
     fn is_in_tree(&self) -> bool {
-        self.held != Held::Nothing && !self.repository && !is_repository_name(self.entry.name)
+        !matches!(self.held, Held::Nothing | Held::Unread)
+            && !self.repository
+            && !is_repository_name(self.entry.name)
     }
 
     /// What the manifest says of it where its content is not in the store; special files are noted as such.
@@ -291,7 +321,8 @@ impl Leaf<'_> {
             Held::Large(_) => Some(not_stored(format!("it is larger than {} bytes", self.limit))),
             Held::Unknown => Some(not_stored("it could not be read".to_owned())),
             Held::Unread => {
-                Some(not_stored(format!("it belongs to more than {} bytes of infrastructure", self.limit)))
+                manifest.unread.insert(entry.work_path(), entry.size());
+                None
             }
         }
     }
@@ -302,10 +333,10 @@ fn is_repository_name(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b".git")
 }
 
-fn git_mode(entry: &Entry<'_>) -> u32 {
-    match entry.kind() {
+fn git_mode_of(facts: &Facts) -> u32 {
+    match EntryKind::of(facts.kind()) {
         EntryKind::Symlink => LINK,
-        _ if entry.permissions() & 0o100 != 0 => EXECUTABLE,
+        _ if facts.mode & 0o100 != 0 => EXECUTABLE,
         _ => FILE,
     }
 }
@@ -320,40 +351,25 @@ fn pointer(batch: &Batch<'_>, left_out: &NotStored) -> Result<ObjectId, StoreErr
     batch.put(ObjectKind::Blob, text.as_bytes())
 }
 
-/// Permission bits, so that only those which differ from the most frequent ones are written down.
-#[derive(Default)]
-struct Modes<'a> {
-    all: BTreeMap<u32, Vec<Entry<'a>>>,
-}
-
-impl<'a> Modes<'a> {
-    fn take(&mut self, git_mode: u32, entry: Entry<'a>) {
-        self.all.entry(git_mode).or_default().push(entry);
-    }
-
-    fn settle(self, manifest: &mut Manifest) {
-        let plain = Manifest::plain();
-        for (git_mode, usual) in
-            [(FILE, plain.file_mode), (EXECUTABLE, plain.executable_mode), (DIRECTORY, plain.directory_mode)]
-        {
-            let found = self.all.get(&git_mode).map_or(&[][..], Vec::as_slice);
-            let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
-            for entry in found {
-                *counts.entry(entry.permissions()).or_default() += 1;
-            }
-            let usual =
-                counts.into_iter().max_by_key(|(mode, n)| (*n, *mode)).map_or(usual, |(mode, _)| mode);
-            match git_mode {
-                FILE => manifest.file_mode = usual,
-                EXECUTABLE => manifest.executable_mode = usual,
-                _ => manifest.directory_mode = usual,
-            }
-            let others = found.iter().filter(|entry| entry.permissions() != usual);
-            let list =
-                if git_mode == DIRECTORY { &mut manifest.directory_modes } else { &mut manifest.modes };
-            list.extend(others.map(|entry| (entry.work_path(), entry.permissions())));
+/// Finds the most frequent permission bits, so that only those which differ are written down.
+fn usual_modes(look: &Look, manifest: &mut Manifest) {
+    let mut counts: BTreeMap<(u32, u32), usize> = BTreeMap::new();
+    let mut count = |git_mode: u32, mode: u32| *counts.entry((git_mode, mode & 0o7777)).or_default() += 1;
+    for listing in look.snapshot().listings() {
+        if !listing.path().is_empty() {
+            count(DIRECTORY, listing.facts().mode);
         }
+        let files = listing.files().filter(|(_, facts)| EntryKind::of(facts.kind()) == EntryKind::File);
+        files.for_each(|(_, facts)| count(git_mode_of(&facts), facts.mode));
     }
+    let usual = |git_mode: u32| {
+        let of_kind = counts.iter().filter(|((kind, _), _)| *kind == git_mode);
+        of_kind.max_by_key(|((_, mode), count)| (**count, *mode)).map(|((_, mode), _)| *mode)
+    };
+    let plain = Manifest::plain();
+    manifest.file_mode = usual(FILE).unwrap_or(plain.file_mode);
+    manifest.executable_mode = usual(EXECUTABLE).unwrap_or(plain.executable_mode);
+    manifest.directory_mode = usual(DIRECTORY).unwrap_or(plain.directory_mode);
 }
 
 fn write_tree(batch: &Batch<'_>, mut items: Vec<Item<'_>>) -> Result<ObjectId, StoreError> {
@@ -387,39 +403,29 @@ impl Store {
         let Some(tree) = self.get_ref(on.trees, run, name)? else {
             return Err(StoreError::NoSuchTree { run: run.clone(), name: name.to_owned() });
         };
-        let manifest = match self.get_ref(on.manifests, run, name)? {
-            None => Manifest::plain(),
-            Some(id) => {
-                let text = self.blob(&id)?;
-                serde_json::from_slice(&text).map_err(|e| StoreError::Damaged {
-                    path: self.dir().to_path_buf(),
-                    id: id.to_string(),
-                    what: format!("it is no manifest: {e}"),
-                })?
-            }
+        let strange = |what: &str| StoreError::Strange {
+            path: self.dir().join(format!("refs/{}/{run}/{name}", on.manifests)),
+            what: what.to_owned(),
+            cure: format!(
+                "a run that was killed while it kept this tree keeps it anew on `resume`; `git --git-dir='{}' archive \
+                 -o FILE.tar {tree}` has the content, without modes and empty directories",
+                self.dir().display()
+            ),
         };
-        Ok(Kept { tree: tree.into(), manifest })
-    }
-
-    /// The names under which a run kept trees, sorted.
-    ///
-    /// # Errors
-    /// [`StoreError::File`].
-    pub fn names(&self, run: &RunId) -> Result<Vec<String>, StoreError> {
-        let path = self.dir().join("refs/runs").join(run.as_str());
-        let mut names = BTreeSet::new();
-        match std::fs::read_dir(&path) {
-            Ok(entries) => {
-                names.extend(entries.flatten().filter_map(|e| e.file_name().into_string().ok()));
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(source) => return Err(StoreError::File { path, what: "read", source }),
+        let Some(id) = self.get_ref(on.manifests, run, name)? else {
+            return Err(strange("is missing: it says what git trees drop"));
+        };
+        let text = self.blob(&id)?;
+        let mut manifest: Manifest = serde_json::from_slice(&text).map_err(|e| StoreError::Damaged {
+            path: self.dir().to_path_buf(),
+            id: id.to_string(),
+            what: format!("it is no manifest: {e}"),
+        })?;
+        let tree = TreeId::from(tree);
+        if *manifest.tree.get_or_insert_with(|| tree.clone()) != tree {
+            return Err(strange("belongs to another tree"));
         }
-        let packed = std::fs::read_to_string(self.dir().join("packed-refs")).unwrap_or_default();
-        let prefix = format!("refs/runs/{run}/");
-        let refs = packed.lines().filter_map(|line| line.split_once(' ')?.1.strip_prefix(&prefix));
-        names.extend(refs.map(str::to_owned));
-        Ok(names.into_iter().collect())
+        Ok(Kept { tree, manifest })
     }
 
     /// Every file and link of a tree, sorted by path.

@@ -1,6 +1,6 @@
 //! One pass over a workspace: names and stats, zone by zone, with everything that was not seen.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use rustix::fs::FileType;
@@ -80,8 +80,8 @@ impl Found {
     fn settle(&mut self, scene: &Scene<'_>, starts: &[Start]) -> Result<(), LookError> {
         for round in 0.. {
             let fresh: Vec<usize> =
-                (0..self.listings.len()).filter(|i| self.listings[*i].fresh.is_some()).collect();
-            let Some(latest) = fresh.iter().filter_map(|i| self.listings[*i].fresh).max() else { break };
+                (0..self.listings.len()).filter(|i| self.listings[*i].fresh().is_some()).collect();
+            let Some(latest) = fresh.iter().filter_map(|i| self.listings[*i].fresh()).max() else { break };
             if round == MAX_ROUNDS {
                 // Something writes all the time; content is compared instead of times.
                 self.restless = fresh.len() as u64;
@@ -94,7 +94,7 @@ impl Found {
             self.listings =
                 look_again(scene, &self.listings, Which::Anew(&fresh), starts, &mut self.outside)?;
         }
-        if scene.foreign.is_none() {
+        if scene.weak.is_none() {
             let listings = self.listings.iter().filter(|listing| listing.uncertain);
             let files = listings.map(|l| l.files().filter(|(_, facts)| facts.uncertain).count() as u64);
             self.ahead = files.sum();
@@ -145,10 +145,9 @@ impl Found {
         note(*ahead > 0 && *restless == 0, &|| {
             format!("{ahead} entries carry a change time ahead of the clock; content is compared")
         });
-        let foreign = scene.foreign;
-        notes.extend(foreign.map(|name| {
-            format!("the workspace lies on {name}, whose times prove nothing; content is compared")
-        }));
+        notes.extend(scene.weak.map(|name| weak("the workspace lies", name)));
+        let below = scene.weak_below.lock().unwrap_or_else(PoisonError::into_inner);
+        notes.extend(below.iter().map(|name| weak("a part of the workspace lies", name)));
         notes
     }
 
@@ -156,6 +155,10 @@ impl Found {
     pub(crate) fn unlisted(&self) -> Vec<Vec<u8>> {
         self.outside.tagged.iter().chain(self.outside.unreadable.keys()).cloned().collect()
     }
+}
+
+fn weak(what: &str, name: &str) -> String {
+    format!("{what} on {name}, where times do not prove that nothing moved; content is compared")
 }
 
 /// The infrastructure directories that the listings name, sorted.
@@ -205,16 +208,22 @@ mod tests {
         std::fs::write(dir.path().join("sub/file"), "x").unwrap();
         let root = Root::open(dir.path()).unwrap();
         let zones = ZoneMap::capture(&root, &ZoneConfig::default()).unwrap();
-        let scene =
-            Scene { foreign: Some("nfs"), ..Scene::new(&root, &zones, Want::DELIVERABLE, &|_| false) };
+        let scene = Scene { weak: Some("nfs"), ..Scene::new(&root, &zones, Want::DELIVERABLE, &|_| false) };
         let starts = [(Vec::new(), Zone::Deliverable)];
         let first = walk(&scene, &starts, None).unwrap();
         let earlier = Earlier { listings: &first.listings, outside: &[] };
         let second = walk(&scene, &starts, Some(earlier)).unwrap();
         for found in [&first, &second] {
-            assert!(found.listings.iter().all(|l| l.facts.uncertain && l.files().all(|(_, f)| f.uncertain)));
+            assert!(
+                found.listings.iter().all(|l| l.facts().uncertain && l.files().all(|(_, f)| f.uncertain))
+            );
             let notes = found.bounds(&scene).notes;
-            assert_eq!(notes, ["the workspace lies on nfs, whose times prove nothing; content is compared"]);
+            assert_eq!(
+                notes,
+                [
+                    "the workspace lies on nfs, where times do not prove that nothing moved; content is compared"
+                ]
+            );
         }
         let shared = first.listings.iter().zip(&second.listings).any(|(a, b)| Arc::ptr_eq(a, b));
         assert!(!shared);

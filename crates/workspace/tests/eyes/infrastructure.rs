@@ -3,7 +3,9 @@
 use std::os::unix::fs::symlink;
 
 use crate::common::{Bench, git, plain, run};
-use triphammer_workspace::{INFRASTRUCTURE_LIMIT, Onto, restore, restore_infrastructure};
+use triphammer_workspace::{
+    INFRASTRUCTURE_LIMIT, Onto, Root, ZoneConfig, ZoneMap, restore, restore_infrastructure,
+};
 
 #[test]
 fn a_lost_workspace_comes_back_with_its_tools() {
@@ -14,6 +16,9 @@ fn a_lost_workspace_comes_back_with_its_tools() {
     symlink("tool", bench.at(".local/bin/alias")).unwrap();
     bench.write("deep/.venv/lib/x.py", "x = 1\n");
     bench.chmod("deep/.venv/lib/x.py", 0o600);
+    // It leads to tools and holds work of its own: its mode is the work's affair.
+    bench.write("deep/work", "w");
+    bench.chmod("deep", 0o700);
     let (eyes, store) = (bench.eyes(), bench.store());
     let look = eyes.look(None).unwrap();
     let tools = eyes.infrastructure(&look, None).unwrap();
@@ -28,7 +33,8 @@ fn a_lost_workspace_comes_back_with_its_tools() {
     std::fs::remove_dir_all(bench.work()).unwrap();
     let to = bench.dir.path().join("back");
     assert!(restore(&store, &kept, &to, Onto::Fresh).unwrap().is_complete());
-    let done = restore_infrastructure(&store, &kept_tools, &to).unwrap();
+    let zones = ZoneMap::capture(&Root::open(&to).unwrap(), &ZoneConfig::default()).unwrap();
+    let done = restore_infrastructure(&store, &kept_tools, &to, &zones).unwrap();
     assert!(done.is_complete());
     assert_eq!((done.written, done.deleted), (3, 0));
     assert_eq!(plain(&to), before);
@@ -36,7 +42,7 @@ fn a_lost_workspace_comes_back_with_its_tools() {
     // What else is there stays, what is right is left alone.
     std::fs::write(to.join(".local/bin/own"), "mine").unwrap();
     std::fs::write(to.join(".local/bin/tool"), "spoilt").unwrap();
-    let again = restore_infrastructure(&store, &kept_tools, &to).unwrap();
+    let again = restore_infrastructure(&store, &kept_tools, &to, &zones).unwrap();
     assert_eq!((again.written, again.kept, again.deleted), (1, 2, 0));
     assert_eq!(std::fs::read(to.join(".local/bin/own")).unwrap(), b"mine");
 }
@@ -70,14 +76,13 @@ fn too_much_is_recorded_by_name_and_size() {
     let tools = eyes.infrastructure(&look, None).unwrap();
     let kept = eyes.keep_infrastructure(&tools, &run(), "001").unwrap();
     let left_out: Vec<_> =
-        kept.manifest.not_stored.iter().map(|n| (n.path.to_string(), n.size, n.why.clone())).collect();
-    let why = format!("it belongs to more than {INFRASTRUCTURE_LIMIT} bytes of infrastructure");
-    let expected = [(".local/huge", INFRASTRUCTURE_LIMIT), (".local/small", 1)]
-        .map(|(p, n)| (p.to_owned(), n, why.clone()));
+        kept.manifest.unread.iter().map(|(path, size)| (path.to_string(), *size)).collect();
+    let expected =
+        [(".local/huge", INFRASTRUCTURE_LIMIT), (".local/small", 1)].map(|(p, n)| (p.to_owned(), n));
     assert_eq!(left_out, expected);
     // Once there is room it is read.
     huge.set_len(3).unwrap();
     let fewer = eyes.infrastructure(&look, Some(&tools)).unwrap();
     let kept = eyes.keep_infrastructure(&fewer, &run(), "002").unwrap();
-    assert!(kept.manifest.not_stored.is_empty());
+    assert!(kept.manifest.unread.is_empty() && kept.manifest.not_stored.is_empty());
 }

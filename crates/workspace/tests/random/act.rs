@@ -92,7 +92,7 @@ pub(crate) fn perform(arena: &Arena, act: &Act, times: &Times) -> io::Result<()>
         Verb::StoreMapped | Verb::LoadAndStoreMapped => {
             let (last, byte) = last_byte(at)?;
             let mut mapped = Mapped::open(at)?;
-            if act.verb == Verb::LoadAndStoreMapped && !arena.loads_hide_stores() {
+            if act.verb == Verb::LoadAndStoreMapped {
                 mapped.load(last);
             }
             mapped.store(last, byte ^ 1);

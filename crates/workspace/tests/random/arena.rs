@@ -44,12 +44,6 @@ impl Arena {
         }
     }
 
-    /// Whether a page that was read through a mapping can be written through it without any time moving. On tmpfs the
-    /// kernel maps such a page writable at once, and so never learns of the store; see [`crate::hole`].
-    pub(crate) fn loads_hide_stores(&self) -> bool {
-        self.file_system == "tmpfs"
-    }
-
     pub(crate) fn work(&self) -> PathBuf {
         self.dir.path().join("work")
     }

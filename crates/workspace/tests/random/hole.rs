@@ -119,7 +119,7 @@ fn a_process_between_two_looks_hides_nothing() {
             let before = World::read(&arena.work());
             let mut process =
                 Process::start("hole::a_process_between_two_looks_hides_nothing", &arena.at(b"mapped"));
-            if random.bool() && !arena.loads_hide_stores() {
+            if random.bool() {
                 process.load(0);
             }
             for _ in 0..random.usize(1..5) {
@@ -188,7 +188,7 @@ fn a_store_after_a_load_is_hidden_in_memory_at_most() {
         let second = arena.eyes.look(Some(&first)).unwrap();
         let observed = moved(&first, &second);
         let seen = of("mapped", &observed).is_some_and(|one| one.content == Content::Changed);
-        assert!(seen || arena.loads_hide_stores(), "{}: {observed:?}", arena.file_system);
+        assert!(seen, "{}: {observed:?}", arena.file_system);
         println!(
             "{}: a store into a page that was read first was {}",
             arena.file_system,
