@@ -181,8 +181,14 @@ impl Heard {
     }
 
     /// Whether the stream was over before it came to its end.
+    #[cfg(test)]
     pub(crate) fn broke_off(&self) -> bool {
         self.broke_off.is_some()
+    }
+
+    /// It was ended from outside, so that its stream breaks off is no fault of its own.
+    pub(crate) fn was_ended(&mut self) {
+        self.broke_off = None;
     }
 
     /// It went on after a fault, so that was none: a retry that succeeded.
@@ -274,7 +280,9 @@ mod tests {
     fn breaking_off_is_a_fault_only_where_nothing_else_is() {
         let mut heard = Heard::default();
         heard.breaks_off("over");
-        assert!(heard.broke_off());
+        let mut ended = heard.clone();
+        ended.was_ended();
+        assert_eq!(ended.into_receipt("x").fault, None);
         assert_eq!(heard.clone().into_receipt("x").fault.map(|f| f.kind), Some(FaultKind::Protocol));
         heard.fail(FaultKind::Quota, "spent");
         assert_eq!(heard.into_receipt("x").fault.map(|f| f.kind), Some(FaultKind::Quota));

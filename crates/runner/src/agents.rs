@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use triphammer_agent::{CommandAgent, CommandConfig, ProcessLimits, Program, PromptBy, ScriptedAgent};
+use triphammer_agent::{
+    CommandAgent, CommandConfig, ProcessLimits, Program, PromptBy, ScriptedAgent, Vendor, VendorAgent,
+    VendorConfig,
+};
 use triphammer_model::config::PromptWay;
 use triphammer_model::{Agent, AgentName, Redactor};
 
@@ -24,6 +27,15 @@ pub(crate) fn build(
         let built: Box<dyn Agent> = match &agent.kind {
             AgentKind::Command { argv } => command(agent, Program::Argv(argv.clone()), limits, redactor),
             AgentKind::Shell { line } => command(agent, Program::Shell(line.clone()), limits, redactor),
+            AgentKind::Vendor { vendor, argv, model } => Box::new(VendorAgent::new(VendorConfig {
+                name: agent.name.clone(),
+                vendor: Vendor::of(*vendor),
+                argv: argv.clone(),
+                model: model.clone(),
+                limits,
+                env_names: env_names(agent),
+                redactor: redactor.clone(),
+            })),
             AgentKind::Scripted { script: file } => Box::new(ScriptedAgent::new(
                 agent.name.clone(),
                 PathBuf::from(file),
@@ -61,9 +73,13 @@ fn command(
             PromptWay::Arg => PromptBy::Argument,
         },
         limits,
-        env_names: agent.env.iter().map(|e| e.split('=').next().unwrap_or_default().to_owned()).collect(),
+        env_names: env_names(agent),
         redactor: redactor.clone(),
     }))
+}
+
+fn env_names(agent: &AgentSettings) -> Vec<String> {
+    agent.env.iter().map(|e| e.split('=').next().unwrap_or_default().to_owned()).collect()
 }
 
 /// The file below `pinned/` that holds an agent's session.

@@ -49,11 +49,10 @@ impl Run<'_> {
         self.dir.make(&dir).doing("making the attempt's folder")?;
         fingerprint_file::write(before.snapshot(), &dir.join("before.fp"))
             .doing("writing the fingerprint")?;
-        if !infrastructure.is_empty() {
-            self.dir.make(&self.dir.live()).doing("making a folder")?;
-            fingerprint_file::write(infrastructure.snapshot(), &self.dir.live().join(INFRASTRUCTURE_FILE))
-                .doing("writing the fingerprint of hidden tool folders")?;
-        }
+        // Also where there is none, so that an earlier attempt's is not taken for this one's.
+        self.dir.make(&self.dir.live()).doing("making a folder")?;
+        fingerprint_file::write(infrastructure.snapshot(), &self.dir.live().join(INFRASTRUCTURE_FILE))
+            .doing("writing the fingerprint of hidden tool folders")?;
         if attempt.get() == 1 {
             self.keep_infrastructure(&infrastructure, "0")?;
         }
@@ -226,8 +225,18 @@ impl Run<'_> {
             brief_file,
             dir: dir.to_owned(),
             scratch,
+            session: self.session(attempt, agent),
             env,
         })
+    }
+
+    /// The session that the agent goes on with: that of its latest attempt, where nobody else worked since.
+    fn session(&self, attempt: Attempt, agent: &AgentName) -> Option<String> {
+        let settings = self.settings.chain.iter().find(|a| a.name == *agent)?;
+        let last = attempt.get().checked_sub(1).filter(|n| *n > 0 && settings.continue_session)?;
+        let path = self.dir.attempt(Attempt::new(last)).join("receipt.json");
+        let receipt = self.dir.read_json::<Receipt>(path).ok()?;
+        receipt.session.filter(|_| receipt.agent == agent.as_str())
     }
 }
 

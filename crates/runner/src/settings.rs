@@ -1,7 +1,7 @@
 //! What a run was set to do, with every default filled in. Pinned as `policy.toml`.
 
 use serde::{Deserialize, Serialize};
-use triphammer_model::config::PromptWay;
+use triphammer_model::config::{PromptWay, VendorName};
 use triphammer_model::event::Isolation;
 use triphammer_model::policy::PipelinePolicy;
 use triphammer_model::{AgentName, Limits, Policy, Span};
@@ -25,6 +25,17 @@ pub enum AgentKind {
         /// The file, as named in messages; its text is pinned under `pinned/scripts/`.
         script: String,
     },
+    /// An agent that people know by name.
+    Vendor {
+        /// Which.
+        vendor: VendorName,
+        /// Its program, and arguments that stand before ours; empty is the usual program.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        argv: Vec<String>,
+        /// The model to ask for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+    },
 }
 
 /// One agent of the chain.
@@ -40,6 +51,9 @@ pub struct AgentSettings {
     pub timeout: Span,
     /// Longest silence.
     pub idle_timeout: Span,
+    /// Whether it goes on with its session at the next attempt.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub continue_session: bool,
     /// What stands behind it.
     pub kind: AgentKind,
 }

@@ -29,6 +29,7 @@ fn request(dir: &Path) -> Request {
         env: Vec::new(),
         timeout: Span::minutes(1),
         idle_timeout: Span::minutes(1),
+        continue_session: false,
         kind: AgentKind::Shell { line: "true".to_owned() },
     };
     Request {

@@ -7,7 +7,10 @@ use std::process::{Command, Stdio};
 
 use serde::Serialize;
 use serde_json::json;
-use triphammer_agent::{CommandAgent, CommandConfig, ProcessLimits, Program, PromptBy, ScriptedAgent};
+use triphammer_agent::{
+    CommandAgent, CommandConfig, ProcessLimits, Program, PromptBy, ScriptedAgent, Vendor, VendorAgent,
+    VendorConfig,
+};
 use triphammer_gate::{Discovered, Gate, Packs, WorkFiles};
 use triphammer_model::config::{AgentConfig, AgentKind};
 use triphammer_model::{Agent, AgentName, Redactor};
@@ -193,6 +196,19 @@ fn check_agent(name: &AgentName, config: &AgentConfig, home: &Home, path: &OsStr
                 redactor: Redactor::default(),
             });
             (Box::new(agent), format!("command {}", argv.first().map_or("", String::as_str)))
+        }
+        AgentKind::Vendor { vendor, argv, model } => {
+            let vendor = Vendor::of(*vendor);
+            let agent = VendorAgent::new(VendorConfig {
+                name: name.clone(),
+                vendor,
+                argv: argv.clone(),
+                model: model.clone(),
+                limits: ProcessLimits::default(),
+                env_names: Vec::new(),
+                redactor: Redactor::default(),
+            });
+            (Box::new(agent), format!("agent {}", vendor.kind))
         }
         AgentKind::Scripted { script } => {
             let file = home.path.join(script);

@@ -159,6 +159,7 @@ fn nobody() -> AgentSettings {
         env: Vec::new(),
         timeout: DEFAULT_TIMEOUT,
         idle_timeout: DEFAULT_IDLE_TIMEOUT,
+        continue_session: false,
         kind: AgentKind::Shell { line: "true".to_owned() },
     }
 }

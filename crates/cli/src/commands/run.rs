@@ -3,8 +3,10 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use triphammer_agent::Vendor;
 use triphammer_model::config::{
-    AgentConfig, Config, DEFAULT_IDLE_TIMEOUT, DEFAULT_LOG_CAP, DEFAULT_TIMEOUT, EnvEntry,
+    AgentConfig, Config, DEFAULT_IDLE_TIMEOUT, DEFAULT_LOG_CAP, DEFAULT_TIMEOUT, EnvEntry, PromptWay,
+    VendorName,
 };
 use triphammer_model::event::Isolation;
 use triphammer_model::spec::{JudgeMode, Status, WorkspaceChoice};
@@ -226,10 +228,11 @@ fn chain(args: &RunArgs, spec: &Spec, config: &Config) -> Result<Vec<AgentSettin
         }
         return Ok(vec![AgentSettings {
             name: AgentName::new("command"),
-            prompt: triphammer_model::config::PromptWay::Stdin,
+            prompt: PromptWay::Stdin,
             env: args.agent_env.clone(),
             timeout: DEFAULT_TIMEOUT,
             idle_timeout: DEFAULT_IDLE_TIMEOUT,
+            continue_session: false,
             kind: AgentKind::Shell { line: line.clone() },
         }]);
     }
@@ -248,17 +251,20 @@ fn chain(args: &RunArgs, spec: &Spec, config: &Config) -> Result<Vec<AgentSettin
     }
     let mut chain: Vec<AgentSettings> = Vec::new();
     for name in names {
-        let Some(agent) = config.agents.get(&name) else {
-            let known: Vec<&str> = config.agents.keys().map(AgentName::as_str).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let by_name = || VendorName::from_word(name.as_str()).map(AgentConfig::of_vendor);
+        let Some(agent) = config.agents.get(&name).cloned().or_else(by_name) else {
+            let own = config.agents.keys().map(AgentName::as_str);
+            let known = VendorName::ALL.map(VendorName::as_str);
+            let both: Vec<&str> = own.chain(known).collect();
             return Err(Failure::usage(format!(
-                "there is no agent `{name}`: add [agents.{name}] to triphammer.toml; configured are: {known}"
+                "there is no agent `{name}`: add [agents.{name}] to triphammer.toml, or name one of {}",
+                both.join(", ")
             )));
         };
         if chain.iter().any(|a| a.name == name) {
             return Err(Failure::usage(format!("agent `{name}` is in the chain twice; name each one once")));
         }
-        chain.push(configured(name, agent));
+        chain.push(configured(name, &agent));
     }
     Ok(chain)
 }
@@ -267,16 +273,26 @@ fn configured(name: AgentName, agent: &AgentConfig) -> AgentSettings {
     use triphammer_model::config::AgentKind as Configured;
     let (kind, prompt) = match &agent.kind {
         Configured::Command { argv, prompt } => (AgentKind::Command { argv: argv.clone() }, *prompt),
-        Configured::Scripted { script } => {
-            (AgentKind::Scripted { script: script.clone() }, triphammer_model::config::PromptWay::Stdin)
+        Configured::Scripted { script } => (AgentKind::Scripted { script: script.clone() }, PromptWay::Stdin),
+        Configured::Vendor { vendor, argv, model } => {
+            let kind = AgentKind::Vendor { vendor: *vendor, argv: argv.clone(), model: model.clone() };
+            (kind, PromptWay::Stdin)
         }
     };
+    let mut env = entries(&agent.env);
+    if let AgentKind::Vendor { vendor, .. } = &kind {
+        let vendor = Vendor::of(*vendor);
+        // Its own variables reach it alone, and only where they are set.
+        let passed = vendor.keys.iter().chain(vendor.reads).filter(|name| std::env::var_os(name).is_some());
+        env.extend(passed.map(|name| (*name).to_owned()));
+    }
     AgentSettings {
         name,
         prompt,
-        env: entries(&agent.env),
+        env,
         timeout: agent.timeout,
         idle_timeout: agent.idle_timeout,
+        continue_session: agent.continue_session,
         kind,
     }
 }

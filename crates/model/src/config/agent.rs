@@ -50,6 +50,65 @@ pub enum AgentKind {
         /// Its file, as a path from the home.
         script: String,
     },
+    /// An agent that people know by name.
+    Vendor {
+        /// Which.
+        vendor: VendorName,
+        /// Its program, and arguments that stand before ours; empty is the usual program.
+        argv: Vec<String>,
+        /// The model to ask for; its own choice where none is named.
+        model: Option<String>,
+    },
+}
+
+/// An agent that people know by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum VendorName {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// opencode.
+    Opencode,
+    /// Gemini CLI.
+    Gemini,
+    /// Qwen Code.
+    Qwen,
+    /// pi.
+    Pi,
+    /// mini-swe-agent.
+    Mini,
+}
+
+impl VendorName {
+    /// All of them, in the order in which `auto` looks for them.
+    pub const ALL: [Self; 7] =
+        [Self::Claude, Self::Codex, Self::Opencode, Self::Gemini, Self::Qwen, Self::Pi, Self::Mini];
+
+    /// Its word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Opencode => "opencode",
+            Self::Gemini => "gemini",
+            Self::Qwen => "qwen",
+            Self::Pi => "pi",
+            Self::Mini => "mini",
+        }
+    }
+
+    /// The one that this word names.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|vendor| vendor.as_str() == word)
+    }
+}
+
+impl fmt::Display for VendorName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// One agent.
@@ -77,13 +136,44 @@ enum KindWord {
     Command,
     /// A recorded session.
     Scripted,
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// opencode.
+    Opencode,
+    /// Gemini CLI.
+    Gemini,
+    /// Qwen Code.
+    Qwen,
+    /// pi.
+    Pi,
+    /// mini-swe-agent.
+    Mini,
+}
+
+impl KindWord {
+    /// The agent that people know by this word.
+    const fn vendor(self) -> Option<VendorName> {
+        Some(match self {
+            Self::Command | Self::Scripted => return None,
+            Self::Claude => VendorName::Claude,
+            Self::Codex => VendorName::Codex,
+            Self::Opencode => VendorName::Opencode,
+            Self::Gemini => VendorName::Gemini,
+            Self::Qwen => VendorName::Qwen,
+            Self::Pi => VendorName::Pi,
+            Self::Mini => VendorName::Mini,
+        })
+    }
 }
 
 impl fmt::Display for KindWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Command => "command",
-            Self::Scripted => "scripted",
+        f.write_str(match (self, self.vendor()) {
+            (_, Some(vendor)) => vendor.as_str(),
+            (Self::Scripted, None) => "scripted",
+            (_, None) => "command",
         })
     }
 }
@@ -97,12 +187,16 @@ struct Written {
     #[serde(default)]
     #[schemars(with = "KindWord", required)]
     kind: Option<KindWord>,
-    /// For `command`: program and arguments, one entry each.
+    /// For `command`: program and arguments, one entry each. For an agent known by name: its program where it is
+    /// not the usual one, and arguments that stand before ours.
     #[serde(default)]
     argv: Option<Vec<String>>,
     /// For `scripted`: the recorded session's file, as a path from the home.
     #[serde(default)]
     script: Option<String>,
+    /// For an agent known by name: the model to ask for.
+    #[serde(default)]
+    model: Option<String>,
     /// For `command`: how the brief reaches it; `stdin` by default.
     #[serde(default)]
     prompt: Option<PromptWay>,
@@ -123,7 +217,7 @@ struct Written {
 /// An agent's keys contradict each other.
 #[derive(Debug, thiserror::Error)]
 enum BadAgent {
-    #[error("no `kind`; write `kind = \"command\"` or `kind = \"scripted\"`")]
+    #[error("no `kind`; write `kind = \"command\"`, `kind = \"scripted\"` or a known agent such as `kind = \"claude\"`")]
     NoKind,
     #[error("kind `{0}` needs `{1}`; write `{1} = {2}`")]
     Missing(KindWord, &'static str, &'static str),
@@ -131,6 +225,19 @@ enum BadAgent {
     Stray(KindWord, &'static str),
     #[error("a timeout of 0 leaves no time to work; write a duration such as 45m")]
     NoTime,
+}
+
+impl AgentConfig {
+    /// An agent that people know by name, as it is where nothing is configured.
+    pub fn of_vendor(vendor: VendorName) -> Self {
+        Self {
+            kind: AgentKind::Vendor { vendor, argv: Vec::new(), model: None },
+            env: Vec::new(),
+            timeout: DEFAULT_TIMEOUT,
+            idle_timeout: DEFAULT_IDLE_TIMEOUT,
+            continue_session: false,
+        }
+    }
 }
 
 impl TryFrom<Written> for AgentConfig {
@@ -142,6 +249,9 @@ impl TryFrom<Written> for AgentConfig {
             KindWord::Command => {
                 if written.script.is_some() {
                     return Err(BadAgent::Stray(word, "script"));
+                }
+                if written.model.is_some() {
+                    return Err(BadAgent::Stray(word, "model"));
                 }
                 let argv =
                     written.argv.filter(|argv| argv.first().is_some_and(|program| !program.is_empty()));
@@ -155,9 +265,26 @@ impl TryFrom<Written> for AgentConfig {
                 if written.prompt.is_some() {
                     return Err(BadAgent::Stray(word, "prompt"));
                 }
+                if written.model.is_some() {
+                    return Err(BadAgent::Stray(word, "model"));
+                }
                 let script = written.script.filter(|script| !script.is_empty());
                 let script = script.ok_or(BadAgent::Missing(word, "script", "\"path/from/the/home\""))?;
                 AgentKind::Scripted { script }
+            }
+            _ => {
+                let vendor = word.vendor().ok_or(BadAgent::NoKind)?;
+                if written.script.is_some() {
+                    return Err(BadAgent::Stray(word, "script"));
+                }
+                if written.prompt.is_some() {
+                    return Err(BadAgent::Stray(word, "prompt"));
+                }
+                let argv = written.argv.unwrap_or_default();
+                if argv.first().is_some_and(String::is_empty) {
+                    return Err(BadAgent::Missing(word, "argv", "[\"program\", \"argument\"]"));
+                }
+                AgentKind::Vendor { vendor, argv, model: written.model.filter(|model| !model.is_empty()) }
             }
         };
         let timeout = written.timeout.unwrap_or(DEFAULT_TIMEOUT);
