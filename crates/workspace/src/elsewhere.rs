@@ -1,4 +1,8 @@
-//! Whether work exists outside of the store: at its path in a folder, or as an object of the git repository there.
+//! Whether work exists outside of the store: at its path in a folder, or as an object that the git repository there
+//! keeps. An object that no ref and no index leads to, but for a reflog, is as good as gone: git drops it one day.
+//!
+//! The folders are an agent's or a person's. Files that could not be what is looked for are not read, and no question
+//! reads more than a bound; what was not read is not there, so that the store's copy stays.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -10,14 +14,22 @@ use std::time::Duration;
 use rustix::fs::{Dir, FileType};
 use triphammer_model::WorkPath;
 
-use crate::git::{complaint, exchange_within, git_in, is_repository, output_within};
+use crate::git::{complaint, exchange_within, git_in, is_repository, output_within, sift_within};
+use crate::infrastructure::INFRASTRUCTURE_LIMIT;
+use crate::object_id::{ObjectId, ObjectKind, hash_file, id_lines};
 use crate::root::{Root, WorkspaceError, join, kind_of, work_path};
-use crate::store_objects::{ObjectId, ObjectKind, Store, StoreError, hash_file, id_lines};
+use crate::store_objects::{Store, StoreError};
 use crate::trees::{Kept, TreeEntry};
 use crate::zones::{Zone, ZoneMap};
 
 /// How long a person's git may take to answer.
 const PATIENCE: Duration = Duration::from_mins(10);
+
+/// No larger file is ever stored, so the content of one is known nowhere.
+const LARGEST_READ: u64 = INFRASTRUCTURE_LIMIT;
+
+/// No question reads more than this, which takes a minute or so.
+const MOST_READ: u64 = 32 << 30;
 
 /// It could not be asked.
 #[derive(Debug, thiserror::Error)]
@@ -79,8 +91,9 @@ impl Store {
         work: Vec<TreeEntry>,
     ) -> Result<Vec<TreeEntry>, ElsewhereError> {
         let root = Root::open(folder)?;
+        let mut reader = Reader::new(&root);
         let mut missing = work;
-        missing.retain(|entry| !is_at_its_path(&root, entry));
+        missing.retain(|entry| !reader.holds(entry, self.size_of(&entry.id)));
         if missing.is_empty() || !is_repository(root.path()) {
             return Ok(missing);
         }
@@ -97,7 +110,11 @@ impl Store {
             .lines()
             .filter_map(|line| line.strip_suffix(" blob")?.parse().ok())
             .collect();
-        missing.retain(|entry| !there.contains(&entry.id));
+        if there.is_empty() {
+            return Ok(missing);
+        }
+        let kept = reachable(root.path(), &["--objects", "--no-object-names", "--indexed-objects"], there)?;
+        missing.retain(|entry| !kept.contains(&entry.id));
         Ok(missing)
     }
 
@@ -136,39 +153,80 @@ impl Store {
     }
 }
 
-fn is_at_its_path(root: &Root, entry: &TreeEntry) -> bool {
-    let path = entry.path.as_bytes();
-    let id = if entry.is_link() {
-        root.read_link(path).ok().map(|target| ObjectKind::Blob.id_of(&target))
-    } else {
-        file_id(root, path).ok()
-    };
-    id == Some(entry.id)
+/// Those of `wanted` that the refs of the repository at `folder` lead to, and what else `more` says. Reflogs do not count.
+fn reachable(
+    folder: &Path,
+    more: &[&str],
+    wanted: HashSet<ObjectId>,
+) -> Result<HashSet<ObjectId>, ElsewhereError> {
+    let failed = |said| ElsewhereError::Git { path: folder.to_path_buf(), said };
+    let mut command = git_in(folder);
+    command.args(["rev-list", "--all"]).args(more);
+    let sifted =
+        sift_within(command, PATIENCE, move |line| parse(line).is_some_and(|id| wanted.contains(&id)));
+    match sifted {
+        Ok(output) if output.status.success() => {
+            Ok(output.stdout.split(|b| *b == b'\n').filter_map(parse).collect())
+        }
+        Ok(output) => Err(failed(complaint(&output))),
+        Err(error) => Err(failed(error.to_string())),
+    }
 }
 
-fn file_id(root: &Root, path: &[u8]) -> io::Result<ObjectId> {
-    let (fd, stat) = root.open_file(path)?;
-    hash_file(&mut File::from(fd), u64::try_from(stat.st_size).unwrap_or(0))
+fn parse(line: &[u8]) -> Option<ObjectId> {
+    std::str::from_utf8(line).ok()?.parse().ok()
 }
 
-/// How many commits the repository at `clone` has that the one at `origin` does not hold.
+/// Reads files of a folder to name their content, and never more than a bound in all: one that says that it is huge, or
+/// many, must not hold a clean-up up.
+struct Reader<'a> {
+    root: &'a Root,
+    left: u64,
+}
+
+impl<'a> Reader<'a> {
+    fn new(root: &'a Root) -> Self {
+        Self { root, left: MOST_READ }
+    }
+
+    /// Whether the content of `entry`, which is `size` bytes where that is known, is at its path.
+    fn holds(&mut self, entry: &TreeEntry, size: Option<u64>) -> bool {
+        let path = entry.path.as_bytes();
+        let id = if entry.is_link() {
+            self.root.read_link(path).ok().map(|target| ObjectKind::Blob.id_of(&target))
+        } else {
+            self.file_id(path, size).ok().flatten()
+        };
+        id == Some(entry.id)
+    }
+
+    /// What a file's content is called; `None` when it is not `size` bytes, or more than is read.
+    fn file_id(&mut self, path: &[u8], size: Option<u64>) -> io::Result<Option<ObjectId>> {
+        let (fd, stat) = self.root.open_file(path)?;
+        let has = u64::try_from(stat.st_size).unwrap_or(0);
+        if size.is_some_and(|size| size != has) || has > LARGEST_READ || has > self.left {
+            return Ok(None);
+        }
+        self.left -= has;
+        hash_file(&mut File::from(fd), has).map(Some)
+    }
+}
+
+/// How many commits the repository at `clone` has that no ref of the one at `origin` leads to.
 ///
 /// # Errors
 /// [`ElsewhereError::Git`] when one of them does not answer.
 pub fn commits_not_in(clone: &Path, origin: &Path) -> Result<usize, ElsewhereError> {
-    let ask = |folder: &Path, args: &[&str], input: Vec<u8>| {
-        let failed = |said| ElsewhereError::Git { path: folder.to_path_buf(), said };
-        let mut command = git_in(folder);
-        command.args(args);
-        match exchange_within(command, input, PATIENCE) {
-            Ok(output) if output.status.success() => Ok(output.stdout),
-            Ok(output) => Err(failed(complaint(&output))),
-            Err(error) => Err(failed(error.to_string())),
-        }
-    };
-    let commits = ask(clone, &["rev-list", "--all", "--reflog"], Vec::new())?;
-    let there = ask(origin, &["cat-file", "--batch-check=%(objecttype)", "--buffer"], commits)?;
-    Ok(there.split(|b| *b == b'\n').filter(|line| !line.is_empty() && *line != b"commit").count())
+    let failed = |said| ElsewhereError::Git { path: clone.to_path_buf(), said };
+    let mut command = git_in(clone);
+    command.args(["rev-list", "--all", "--reflog"]);
+    let output = output_within(command, PATIENCE).map_err(|e| failed(e.to_string()))?;
+    if !output.status.success() {
+        return Err(failed(complaint(&output)));
+    }
+    let commits: HashSet<ObjectId> = output.stdout.split(|b| *b == b'\n').filter_map(parse).collect();
+    let all = commits.len();
+    Ok(all - reachable(origin, &[], commits)?.len())
 }
 
 /// The files and links of a folder's deliverable whose content is not among `known`, at most `limit` of them. Caches
@@ -185,6 +243,7 @@ pub fn unknown_content(
     limit: usize,
 ) -> Result<Vec<WorkPath>, ElsewhereError> {
     let root = Root::open(folder)?;
+    let mut reader = Reader::new(&root);
     let mut unknown = Vec::new();
     let mut pending = vec![Vec::new()];
     while let Some(dir) = pending.pop() {
@@ -214,12 +273,17 @@ pub fn unknown_content(
                     }
                     continue;
                 }
-                FileType::RegularFile => file_id(&root, &path)
+                FileType::RegularFile => reader
+                    .file_id(&path, None)
                     .map_err(|source| ElsewhereError::Read { path: work_path(&path), source })?,
-                FileType::Symlink => ObjectKind::Blob.id_of(&root.read_link(&path).map_err(failed(&path))?),
+                FileType::Symlink => {
+                    Some(ObjectKind::Blob.id_of(&root.read_link(&path).map_err(failed(&path))?))
+                }
                 _ => continue,
             };
-            if !known.contains(&id) && zones.zone_of(&root, &work_path(&path)) == Zone::Deliverable {
+            if !id.is_some_and(|id| known.contains(&id))
+                && zones.zone_of(&root, &work_path(&path)) == Zone::Deliverable
+            {
                 unknown.push(work_path(&path));
                 if unknown.len() >= limit {
                     return Ok(unknown);
@@ -228,4 +292,29 @@ pub fn unknown_content(
         }
     }
     Ok(unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_much_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c"] {
+            std::fs::write(dir.path().join(name), "sixsix").unwrap();
+        }
+        std::fs::File::create(dir.path().join("huge")).unwrap().set_len(1 << 42).unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let content = Some(ObjectKind::Blob.id_of(b"sixsix"));
+        let mut reader = Reader { root: &root, left: 16 };
+        let mut file_id = |name: &str, size| (reader.file_id(name.as_bytes(), size).unwrap(), reader.left);
+        assert_eq!(file_id("a", Some(7)), (None, 16), "it is another size");
+        assert_eq!(file_id("a", Some(6)), (content, 10));
+        assert_eq!(file_id("huge", None), (None, 10), "it is larger than what is left");
+        assert_eq!(file_id("b", None), (content, 4));
+        assert_eq!(file_id("c", None), (None, 4));
+        reader.left = u64::MAX;
+        assert_eq!(reader.file_id(b"huge", None).unwrap(), None, "nothing of that size is ever stored");
+    }
 }

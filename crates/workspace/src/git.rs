@@ -56,15 +56,42 @@ pub(crate) fn git_in(dir: &Path) -> Command {
 
 /// Runs `command` to its end and takes what it prints; kills it when it takes longer than `patience`.
 pub(crate) fn output_within(command: Command, patience: Duration) -> io::Result<Output> {
-    finish_within(command, None, patience)
+    finish_within(command, None, patience, read_all)
 }
 
 /// The same for a command that reads `input`.
 pub(crate) fn exchange_within(command: Command, input: Vec<u8>, patience: Duration) -> io::Result<Output> {
-    finish_within(command, Some(input), patience)
+    finish_within(command, Some(input), patience, read_all)
 }
 
-fn finish_within(mut command: Command, input: Option<Vec<u8>>, patience: Duration) -> io::Result<Output> {
+/// The same, with only those lines of what the command prints that are `wanted`: a large repository has more to say than
+/// anybody wants to hold.
+pub(crate) fn sift_within(
+    command: Command,
+    patience: Duration,
+    wanted: impl Fn(&[u8]) -> bool + Send + 'static,
+) -> io::Result<Output> {
+    let sift = move |stdout| {
+        let mut all = Vec::new();
+        let mut lines = BufReader::new(stdout);
+        let mut line = Vec::new();
+        while lines.read_until(b'\n', &mut line)? > 0 {
+            if wanted(line.strip_suffix(b"\n").unwrap_or(&line)) {
+                all.extend_from_slice(&line);
+            }
+            line.clear();
+        }
+        Ok(all)
+    };
+    finish_within(command, None, patience, sift)
+}
+
+fn finish_within(
+    mut command: Command,
+    input: Option<Vec<u8>>,
+    patience: Duration,
+    take_in: impl FnOnce(ChildStdout) -> io::Result<Vec<u8>> + Send + 'static,
+) -> io::Result<Output> {
     if input.is_some() {
         command.stdin(Stdio::piped());
     }
@@ -74,7 +101,7 @@ fn finish_within(mut command: Command, input: Option<Vec<u8>>, patience: Duratio
         // it has says why by itself.
         std::thread::spawn(move || stdin.write_all(&input));
     }
-    let stdout = drain(child.stdout.take());
+    let stdout = listen(child.stdout.take(), take_in);
     let stderr = drain(child.stderr.take());
     let Ok(stdout) = stdout.recv_timeout(patience) else {
         child.kill()?;
@@ -89,14 +116,25 @@ fn finish_within(mut command: Command, input: Option<Vec<u8>>, patience: Duratio
 
 /// Reads a stream to its end in a thread of its own.
 pub(crate) fn drain(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<io::Result<Vec<u8>>> {
+    listen(stream, read_all)
+}
+
+fn listen<S: Send + 'static>(
+    stream: Option<S>,
+    take_in: impl FnOnce(S) -> io::Result<Vec<u8>> + Send + 'static,
+) -> mpsc::Receiver<io::Result<Vec<u8>>> {
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {
-        let mut all = Vec::new();
-        let read = stream.map_or(Ok(0), |mut s| s.read_to_end(&mut all)).map(|_| all);
+        let read = stream.map_or(Ok(Vec::new()), take_in);
         // Nobody listens any more when the command was given up.
         let _ = send.send(read);
     });
     receive
+}
+
+fn read_all(mut stream: impl Read) -> io::Result<Vec<u8>> {
+    let mut all = Vec::new();
+    stream.read_to_end(&mut all).map(|_| all)
 }
 
 /// The first line of what a command said on stderr, for a message.

@@ -10,6 +10,13 @@
 //! [`Protected`] compares and puts back what must not change, [`restore()`] makes a folder equal a tree, and
 //! [`apply()`] merges a tree into a person's folder.
 //!
+//! Nothing of the store is synced, for a sync costs more than all else that an attempt needs. A process that dies takes
+//! nothing with it; a machine that loses its power may take what was kept in about its last half minute, after which
+//! Linux writes by itself: objects, packs and refs of these trees are then missing, empty or garbage. That is found out
+//! where they are read, by the hash, and named. An empty object is stored anew by the next look that meets its content;
+//! garbage is not noticed then, and its file has to be removed by hand. A clean-up that misses something removes
+//! nothing. The journal, which is synced, still says which trees there were.
+//!
 //! What an agent can write is hostile: FIFOs are never opened, git never runs code of a repository, and what could
 //! not be seen is said in the bounds. A [`Lease`] keeps two runs off one folder; [`isolate()`]
 //! gives a run a folder of its own.
@@ -30,6 +37,7 @@ mod listing;
 pub mod look;
 pub mod movement;
 pub mod newest;
+mod object_id;
 mod packs;
 mod placing;
 pub mod protect;
@@ -38,11 +46,13 @@ pub mod restore;
 pub mod root;
 mod skip_set;
 pub mod snapshot;
+mod store_draft;
 mod store_error;
 mod store_format;
 pub mod store_gc;
 mod store_lock;
 pub mod store_objects;
+mod store_packs;
 mod store_refs;
 mod tick;
 pub mod trees;

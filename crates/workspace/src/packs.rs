@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -14,11 +15,13 @@ use flate2::read::ZlibDecoder;
 use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 use sha1::{Digest as _, Sha1};
 
+use crate::object_id::{ObjectId, ObjectKind};
+use crate::store_draft::Draft;
 use crate::store_format::{open_plain, read_small};
-use crate::store_objects::{ObjectId, ObjectKind, Store, StoreError, temporary_name};
+use crate::store_objects::{LARGEST_OBJECT, Store, StoreError, too_large};
 
-/// An index of some 500 million objects.
-const LARGEST_INDEX: u64 = 16 << 30;
+/// An index of some 38 million objects. What is larger is none of ours, and is not read into memory.
+const LARGEST_INDEX: u64 = 1 << 30;
 
 /// Up to this many new objects are written one file each; more go into a pack.
 const FEW: usize = 64;
@@ -152,20 +155,19 @@ impl<'a> Batch<'a> {
 /// A pack that is being written. Dropped unfinished it leaves nothing.
 struct Pack {
     file: io::BufWriter<File>,
-    path: PathBuf,
+    draft: Draft,
+    folder: OwnedFd,
     offset: u64,
     entries: Vec<(ObjectId, u32, u64)>,
 }
 
 impl Pack {
     fn begin(store: &Store) -> io::Result<Self> {
-        let dir = store.pack_dir();
         store.check_place()?;
-        std::fs::create_dir_all(&dir)?;
-        let path = dir.join(temporary_name("pack"));
-        let file = File::options().read(true).write(true).create_new(true).open(&path)?;
-        let mut pack =
-            Self { file: io::BufWriter::with_capacity(1 << 16, file), path, offset: 12, entries: Vec::new() };
+        let folder = store.lock().folder_made(store.dir(), "objects/pack")?;
+        let (draft, file) = Draft::create(folder.try_clone()?, "pack")?;
+        let file = io::BufWriter::with_capacity(1 << 16, file);
+        let mut pack = Self { file, draft, folder, offset: 12, entries: Vec::new() };
         // The count is put in at the end.
         pack.file.write_all(b"PACK\0\0\0\x02\0\0\0\0")?;
         Ok(pack)
@@ -235,28 +237,17 @@ impl Pack {
         let own: [u8; 20] = Sha1::digest(&index).into();
         index.extend_from_slice(&own);
 
-        let name = format!("pack-{}", ObjectId::from_raw(sum));
-        let place = self.path.with_file_name(format!("{name}.pack"));
-        let beside = self.path.with_extension("idx");
         let read_only = || std::os::unix::fs::PermissionsExt::from_mode(0o444);
         self.file.get_mut().set_permissions(read_only())?;
-        std::fs::write(&beside, &index)?;
+        let (beside, mut file) = Draft::create(self.folder.try_clone()?, "index")?;
+        file.write_all(&index)?;
+        file.set_permissions(read_only())?;
         // The index makes the pack known, so it comes last.
-        std::fs::set_permissions(&beside, read_only())
-            .and_then(|()| std::fs::rename(&self.path, &place))
-            .and_then(|()| std::fs::rename(&beside, place.with_extension("idx")))
-            .inspect_err(|_| {
-                // What failed is reported; a leftover index would only take room.
-                let _ = std::fs::remove_file(&beside);
-            })?;
-        Ok(format!("{name}.idx"))
-    }
-}
-
-impl Drop for Pack {
-    fn drop(&mut self) {
-        // After a rename there is nothing of this name; else nobody needs it.
-        let _ = std::fs::remove_file(&self.path);
+        let name = format!("pack-{}", ObjectId::from_raw(sum));
+        self.draft.place(&self.folder, &format!("{name}.pack"))?;
+        let name = format!("{name}.idx");
+        beside.place(&self.folder, &name)?;
+        Ok(name)
     }
 }
 
@@ -350,6 +341,23 @@ impl Index {
 
     /// The object at `offset`; `None` when it is a delta or of another kind.
     pub(crate) fn object(&self, offset: u64, kind: ObjectKind) -> io::Result<Option<Vec<u8>>> {
+        let Some((size, data)) = self.begin(offset, kind)? else { return Ok(None) };
+        if size > LARGEST_OBJECT {
+            return Err(io::Error::other(too_large(size)));
+        }
+        let mut content = Vec::new();
+        // One more than it says, so that a longer one is noticed and not inflated.
+        ZlibDecoder::new(data).take(size + 1).read_to_end(&mut content)?;
+        Ok((content.len() as u64 == size).then_some(content))
+    }
+
+    /// How many bytes the blob at `offset` says that it holds; `None` when it is a delta or no blob.
+    pub(crate) fn blob_size(&self, offset: u64) -> io::Result<Option<u64>> {
+        Ok(self.begin(offset, ObjectKind::Blob)?.map(|(size, _)| size))
+    }
+
+    /// The size of the object at `offset` and its data.
+    fn begin(&self, offset: u64, kind: ObjectKind) -> io::Result<Option<(u64, BufReader<File>)>> {
         let mut file = open_plain(&self.path.with_extension("pack"))?;
         file.seek(SeekFrom::Start(offset))?;
         let mut file = BufReader::with_capacity(1 << 13, file);
@@ -368,9 +376,7 @@ impl Index {
             size |= u64::from(byte[0] & 0x7f) << shift;
             shift += 7;
         }
-        let mut content = Vec::new();
-        ZlibDecoder::new(file).take(size + 1).read_to_end(&mut content)?;
-        Ok((content.len() as u64 == size).then_some(content))
+        Ok(Some((size, file)))
     }
 }
 
@@ -430,6 +436,32 @@ mod tests {
         let objects = store.git().args(["count-objects", "-v"]).output().unwrap();
         let said = String::from_utf8_lossy(&objects.stdout).into_owned();
         assert!(said.contains("count: 0\n") && said.contains("packs: 1\n"), "{said}");
+    }
+
+    /// What a pack says of an object's size is not believed without limit.
+    #[test]
+    fn an_object_that_says_that_it_is_huge_is_not_inflated() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("store.git")).unwrap();
+        let batch = Batch::new(&store);
+        let ids: Vec<ObjectId> = (0..100)
+            .map(|n| batch.put(ObjectKind::Blob, format!("content of {n}").as_bytes()).unwrap())
+            .collect();
+        batch.finish().unwrap();
+        let (pack, offset) = store.in_packs(&ids[7], true).unwrap();
+        assert_eq!(store.size_of(&ids[7]), Some(12));
+        let path = pack.path.with_extension("pack");
+        let mut bytes = std::fs::read(&path).unwrap();
+        let at = usize::try_from(offset).unwrap();
+        // A blob of 2^39 bytes.
+        bytes[at..at + 6].copy_from_slice(&[0xb0, 0x80, 0x80, 0x80, 0x80, 0x80]);
+        bytes[at + 6] = 1;
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(store.size_of(&ids[7]), Some(1 << 39));
+        let error = store.blob(&ids[7]).unwrap_err().to_string();
+        assert!(error.contains("no object of ours is larger"), "{error}");
+        store.blob(&ids[8]).unwrap();
     }
 
     #[test]

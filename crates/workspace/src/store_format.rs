@@ -1,6 +1,8 @@
 //! What a store must look like before it is used: of a format that we know, and nothing of it led elsewhere by a link.
 
+use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
@@ -139,9 +141,13 @@ fn kind_of(path: &Path) -> Result<Option<std::fs::FileType>, StoreError> {
 }
 
 /// Opens a regular file; a link is not followed, and a FIFO not waited for.
-pub(crate) fn open_plain(path: &Path) -> io::Result<std::fs::File> {
+pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
+    open_plain_in(rustix::fs::CWD, path)
+}
+
+fn open_plain_in(folder: impl AsFd, path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let file = File::from(rustix::fs::openat(folder, path, flags, Mode::empty())?);
     if file.metadata()?.is_file() {
         return Ok(file);
     }
@@ -150,8 +156,17 @@ pub(crate) fn open_plain(path: &Path) -> io::Result<std::fs::File> {
 
 /// Reads a regular file of at most `limit` bytes.
 pub(crate) fn read_small(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    read_all(open_plain(path)?, limit)
+}
+
+/// Reads the regular file `name` of an open folder, of at most `limit` bytes.
+pub(crate) fn read_small_in(folder: impl AsFd, name: &str, limit: u64) -> io::Result<Vec<u8>> {
+    read_all(open_plain_in(folder, Path::new(name))?, limit)
+}
+
+fn read_all(file: File, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open_plain(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+    file.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {limit} bytes")));
     }

@@ -17,14 +17,16 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use triphammer_model::RunId;
 
 use crate::git::{complaint, exchange_within, git, output_within};
+use crate::object_id::{ObjectId, id_lines};
 use crate::packs::Index;
+use crate::store_draft::{UNFINISHED, temporary_name};
 use crate::store_lock::{Alone, Exclusive};
-use crate::store_objects::{ObjectId, Store, StoreError, id_lines, temporary_name};
+use crate::store_objects::{Store, StoreError};
 
 /// How long git may take to list or write objects.
 const PATIENCE: Duration = Duration::from_hours(1);
@@ -37,6 +39,9 @@ const MANY_PACKS: usize = 8;
 
 /// More loose objects than this are packed.
 const MANY_LOOSE: usize = 1_000;
+
+/// A half of a pack that is younger may be about to become whole.
+const HALVES_STAY: Duration = Duration::from_hours(24);
 
 /// New packs are written in a folder of this name, so that nobody takes them for complete ones.
 const WORK: &str = "gc.partial";
@@ -201,11 +206,14 @@ impl Store {
     /// [`PruneError`]; what refs keep is still there.
     pub fn prune(&self) -> Result<Pruned, PruneError> {
         let _alone = self.have_alone()?;
+        self.check_place().map_err(failed(self.dir(), "cleaned up"))?;
+        // First of all, so that nobody, git included, takes what was never completed for a part of the store.
+        self.sweep_leftovers()?;
         let roots: Vec<ObjectId> = self.refs()?.into_values().collect();
         let packs = self.packs()?;
         let reached = self.reached(&roots)?;
         let before: HashSet<ObjectId> = self.sizes()?.into_keys().collect();
-        self.sweep_leftovers()?;
+        self.sweep_halves(SystemTime::now())?;
         let left = self.drop_whole(&packs, &reached)?;
         let packed = self.pack_again(&left, &reached);
         // The packs that were known are not those that are there.
@@ -296,7 +304,9 @@ impl Store {
         }
         for path in leftovers {
             let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-            if name.starts_with(b"tmp_") && path.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
+            if name.starts_with(UNFINISHED.as_bytes())
+                && path.symlink_metadata().is_ok_and(|meta| !meta.is_dir())
+            {
                 remove(&path)?;
             }
         }
@@ -305,6 +315,26 @@ impl Store {
             let ours = name.starts_with(b"merge-") || name == WORK.as_bytes();
             if ours && path.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
                 std::fs::remove_dir_all(&path).map_err(failed(&path, "removed"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes packs without an index and indexes without a pack, left by who was killed between the two. All that is
+    /// reached was found without them. A person's own git may just be between the two, so only old ones go.
+    fn sweep_halves(&self, now: SystemTime) -> Result<(), PruneError> {
+        for path in list(&self.pack_dir())? {
+            let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+            let other = match path.extension().and_then(std::ffi::OsStr::to_str) {
+                Some("pack") => path.with_extension("idx"),
+                Some("idx") => path.with_extension("pack"),
+                _ => continue,
+            };
+            let Ok(meta) = path.symlink_metadata() else { continue };
+            let age = meta.modified().ok().and_then(|at| now.duration_since(at).ok()).unwrap_or_default();
+            let is_half = name.starts_with(b"pack-") && !meta.is_dir() && other.symlink_metadata().is_err();
+            if is_half && age > HALVES_STAY && !path.with_extension("keep").exists() {
+                remove(&path)?;
             }
         }
         Ok(())

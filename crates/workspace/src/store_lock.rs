@@ -5,7 +5,7 @@
 //! releases the locks of a process that dies.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::store_draft::enter;
 use crate::store_objects::StoreError;
 
 /// How long a process that wants to use the store waits for a clean-up to end.
@@ -68,8 +69,8 @@ impl StoreLock {
         }
     }
 
-    /// Refuses where the store's place no longer is the folder that was opened, or a folder in it is a link: what an
-    /// agent put there would have us write elsewhere.
+    /// Refuses where the store's place no longer is the folder that was opened: what an agent put there is no store, and
+    /// what we wrote would not be found.
     pub(crate) fn check_place(&self, dir: &Path) -> io::Result<()> {
         let strange = |path: &Path, what: &str| Err(io::Error::other(format!("`{}` {what}", path.display())));
         let opened = rustix::fs::fstat(&self.folder)?;
@@ -78,13 +79,22 @@ impl StoreLock {
             Ok(now) if now.is_symlink() => return strange(dir, "has become a link"),
             _ => return strange(dir, "was replaced while it was in use"),
         }
-        for folder in ["objects", "objects/pack", "refs"] {
-            let path = dir.join(folder);
-            if std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_symlink()) {
-                return strange(&path, "has become a link");
-            }
-        }
         Ok(())
+    }
+
+    /// Opens a folder of the store, which is at `dir`, for reading from it.
+    pub(crate) fn folder(&self, dir: &Path, name: &str) -> io::Result<OwnedFd> {
+        enter(self.folder.as_fd(), dir, name, false)
+    }
+
+    /// Opens a folder of the store, which is at `dir`, for writing into it, and makes it when it is missing.
+    pub(crate) fn folder_made(&self, dir: &Path, name: &str) -> io::Result<OwnedFd> {
+        enter(self.folder.as_fd(), dir, name, true)
+    }
+
+    /// The store's own folder.
+    pub(crate) fn top(&self) -> BorrowedFd<'_> {
+        self.folder.as_fd()
     }
 
     /// Takes the store alone at once or not at all.

@@ -2,126 +2,46 @@
 //! nothing from the user's repositories, and any git tool can read it.
 //!
 //! Runs share it safely: an object's name is its content's hash, it is written beside its place and renamed into
-//! it, and nothing is ever changed. Nothing is synced: what a crash of the machine takes is found out by the hash.
+//! it, and nothing is ever changed. Nothing is synced: what a loss of power takes is found out by the hash.
 //! Whoever has it open shares a lock, so that a clean-up takes no object from under them.
 
-use std::fmt;
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 use sha1::{Digest as _, Sha1};
-use triphammer_model::TreeId;
 
 use crate::git::{complaint, git, output_within};
-use crate::packs::{Batch, Index, deflate};
+pub use crate::object_id::ObjectId;
+use crate::object_id::changed;
+pub(crate) use crate::object_id::{ObjectKind, hash_file};
+use crate::packs::{Batch, deflate};
+use crate::store_draft::Draft;
 pub use crate::store_error::StoreError;
 use crate::store_format::{self, Found, open_plain};
 use crate::store_lock::StoreLock;
+use crate::store_packs::Packs;
+
+/// A kind, a size and a zero byte.
+const LONGEST_HEADER: u64 = 32;
 
 /// Files up to this size are hashed in memory before anything is compressed.
 const IN_MEMORY: u64 = 1 << 20;
 
-/// A git object's id (SHA-1).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectId([u8; 20]);
-
-impl ObjectId {
-    /// The raw bytes, as they stand in a tree object.
-    pub const fn as_bytes(&self) -> &[u8; 20] {
-        &self.0
-    }
-
-    pub(crate) const fn from_raw(raw: [u8; 20]) -> Self {
-        Self(raw)
-    }
-
-    fn from_hasher(hasher: Sha1) -> Self {
-        Self(hasher.finalize().into())
-    }
-}
-
-impl fmt::Display for ObjectId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for ObjectId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// A string is no object id.
-#[derive(Debug, thiserror::Error)]
-#[error("`{0}` is no object id (40 hexadecimal digits)")]
-pub struct BadObjectId(String);
-
-impl FromStr for ObjectId {
-    type Err = BadObjectId;
-
-    fn from_str(text: &str) -> Result<Self, BadObjectId> {
-        let bad = || BadObjectId(text.to_owned());
-        if text.len() != 40 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(bad());
-        }
-        let mut raw = [0; 20];
-        for (i, byte) in raw.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| bad())?;
-        }
-        Ok(Self(raw))
-    }
-}
-
-impl From<ObjectId> for TreeId {
-    fn from(id: ObjectId) -> Self {
-        Self::new(id.to_string())
-    }
-}
-
-/// A kind of git object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ObjectKind {
-    Blob,
-    Tree,
-}
-
-impl ObjectKind {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Blob => "blob",
-            Self::Tree => "tree",
-        }
-    }
-
-    /// The id of an object of this kind with this content.
-    pub(crate) fn id_of(self, content: &[u8]) -> ObjectId {
-        hash(format!("{} {}\0", self.word(), content.len()).as_bytes(), content)
-    }
-}
+/// No object of ours is larger: files above the eyes' limits are not stored. What says that it is larger was planted, or
+/// is damaged, and is not inflated into memory.
+pub(crate) const LARGEST_OBJECT: u64 = 1 << 30;
 
 /// The store of one home. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Store {
     dir: Arc<PathBuf>,
-    packs: Arc<Mutex<Packs>>,
+    pub(crate) packs: Arc<Mutex<Packs>>,
     lock: Arc<StoreLock>,
-}
-
-/// The packs that are known; looked up once, and again when an object is not found.
-#[derive(Debug, Default)]
-struct Packs {
-    listed: bool,
-    known: Vec<Arc<Index>>,
-    /// Index files that are damaged: what their packs hold is not found.
-    broken: Vec<PathBuf>,
 }
 
 /// A file did not hold what its stat said when it was read.
@@ -171,108 +91,26 @@ impl Store {
         self.write_beside("config", store_format::configuration().as_bytes())
     }
 
-    /// Writes a small file beside its place and renames it.
+    /// Writes a small file, of which `name` is the place in the store, whole or not at all.
     pub(crate) fn write_beside(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        let path = self.dir.join(name);
-        let fail = |source| StoreError::File { path: path.clone(), what: "written", source };
-        self.check_place().map_err(fail)?;
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent).map_err(fail)?;
-            no_link(parent).map_err(fail)?;
-        }
-        let beside = self.temporary();
-        let written = std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, &path));
-        written.map_err(|error| {
-            // The place is left as it was; the reason matters more than the leftover.
-            let _ = std::fs::remove_file(&beside);
-            fail(error)
-        })
+        let written = self.draft("obj").and_then(|(draft, mut file)| {
+            file.write_all(bytes)?;
+            match name.rsplit_once('/') {
+                Some((folder, last)) => draft.place(self.lock.folder_made(&self.dir, folder)?, last),
+                None => draft.place(self.lock.top(), name),
+            }
+        });
+        written.map_err(|source| StoreError::File { path: self.dir.join(name), what: "written", source })
     }
 
-    fn temporary(&self) -> PathBuf {
-        self.dir.join("objects").join(temporary_name("obj"))
+    /// Begins a file that becomes a part of the store when it is whole.
+    fn draft(&self, purpose: &str) -> io::Result<(Draft, File)> {
+        self.check_place()?;
+        Draft::create(self.lock.folder_made(&self.dir, "objects")?, purpose)
     }
 
     pub(crate) fn pack_dir(&self) -> PathBuf {
         self.dir.join("objects/pack")
-    }
-
-    /// Takes note of a pack that was just written.
-    pub(crate) fn learn(&self, index: &Path) {
-        let mut packs = self.lock_packs();
-        if packs.listed
-            && let Some(index) = Index::read(index)
-        {
-            packs.known.push(Arc::new(index));
-        }
-    }
-
-    fn lock_packs(&self) -> std::sync::MutexGuard<'_, Packs> {
-        self.packs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The pack that holds an object, and where. With `again` the folder is listed anew before it is said that
-    /// there is none.
-    fn in_packs(&self, id: &ObjectId, again: bool) -> Option<(Arc<Index>, u64)> {
-        let mut packs = self.lock_packs();
-        let find = |packs: &Packs| packs.known.iter().rev().find_map(|p| Some((Arc::clone(p), p.find(id)?)));
-        if packs.listed
-            && let Some(found) = find(&packs)
-        {
-            return Some(found);
-        }
-        if packs.listed && !again {
-            return None;
-        }
-        self.list_packs(&mut packs);
-        find(&packs)
-    }
-
-    fn list_packs(&self, packs: &mut Packs) {
-        packs.listed = true;
-        let entries = std::fs::read_dir(self.pack_dir()).into_iter().flatten();
-        let present: Vec<PathBuf> = entries
-            .flatten()
-            .map(|e| e.path())
-            .filter(|p| p.extension().is_some_and(|e| e == "idx"))
-            .collect();
-        packs.known.retain(|pack| present.contains(&pack.path));
-        packs.broken.clear();
-        for path in present {
-            if packs.known.iter().any(|pack| pack.path == path) {
-                continue;
-            }
-            match Index::read(&path) {
-                Some(index) => packs.known.push(Arc::new(index)),
-                None => packs.broken.push(path),
-            }
-        }
-    }
-
-    /// All packs as they are on disk now, with their indexes checked as a whole.
-    ///
-    /// # Errors
-    /// [`StoreError::Strange`] names an index that is damaged.
-    pub(crate) fn packs(&self) -> Result<Vec<Arc<Index>>, StoreError> {
-        let mut packs = self.lock_packs();
-        *packs = Packs::default();
-        self.list_packs(&mut packs);
-        let damaged = packs.known.iter().find(|pack| !pack.is_sound()).map(|pack| &pack.path);
-        match packs.broken.first().or(damaged) {
-            None => Ok(packs.known.clone()),
-            Some(path) => Err(StoreError::index(path)),
-        }
-    }
-
-    /// Why an object that should be there is not: an index that is damaged hides what its pack holds. The indexes
-    /// are read as a whole only here, since that takes its time.
-    pub(crate) fn missing(&self, id: &ObjectId) -> StoreError {
-        let packs = self.lock_packs();
-        let damaged = packs.known.iter().find(|pack| !pack.is_sound()).map(|pack| pack.path.clone());
-        match packs.broken.first().cloned().or(damaged) {
-            Some(path) => StoreError::index(&path),
-            None => StoreError::Missing { path: self.dir.to_path_buf(), id: id.to_string() },
-        }
     }
 
     /// Refuses to write where the store's folders are not what was opened.
@@ -285,9 +123,11 @@ impl Store {
         &self.lock
     }
 
-    /// Whether an object is there, as far as its name tells and is known; saying no wrongly costs a copy.
+    /// Whether an object is there, as far as its name tells and is known; saying no wrongly costs a copy. An empty file
+    /// is none: that is what a loss of power leaves.
     pub(crate) fn has_quick(&self, id: &ObjectId) -> bool {
-        self.in_packs(id, false).is_some() || std::fs::symlink_metadata(self.loose(id)).is_ok()
+        let is_object = |meta: std::fs::Metadata| meta.is_file() && meta.len() > 0;
+        self.in_packs(id, false).is_some() || std::fs::symlink_metadata(self.loose(id)).is_ok_and(is_object)
     }
 
     pub(crate) fn loose(&self, id: &ObjectId) -> PathBuf {
@@ -297,20 +137,16 @@ impl Store {
 
     /// Stores `content` in a file of its own and says under which id.
     pub(crate) fn put(&self, kind: ObjectKind, content: &[u8]) -> Result<ObjectId, StoreError> {
-        let header = format!("{} {}\0", kind.word(), content.len());
-        let id = hash(header.as_bytes(), content);
+        let header = kind.header(content.len() as u64);
+        let id = ObjectId::of(header.as_bytes(), content);
         if self.has_quick(&id) {
             return Ok(id);
         }
-        let path = self.temporary();
-        let written =
-            self.check_place().and_then(|()| deflate(&[header.as_bytes(), content])).and_then(|data| {
-                let mut file = File::create_new(&path)?;
-                file.write_all(&data)?;
-                Ok(file)
-            });
-        Self::finish(written, &path, &self.loose(&id))?;
-        Ok(id)
+        let put = self.draft("obj").and_then(|(draft, mut file)| {
+            file.write_all(&deflate(&[header.as_bytes(), content])?)?;
+            self.place(draft, &file, &id)
+        });
+        put.map_err(|source| self.not_written(&id, source)).map(|()| id)
     }
 
     /// Stores what `file` holds, which must be `size` bytes; what is small goes through `batch`.
@@ -333,93 +169,72 @@ impl Store {
             return Ok(id);
         }
         file.rewind().map_err(PutError::Read)?;
-        let path = self.temporary();
-        let made = |source| PutError::Store(StoreError::File { path: path.clone(), what: "made", source });
-        self.check_place().map_err(made)?;
-        let mut writer = ZlibEncoder::new(File::create_new(&path).map_err(made)?, Compression::fast());
+        let not_written = |source| PutError::Store(self.not_written(&id, source));
+        let (draft, made) = self.draft("obj").map_err(not_written)?;
+        let mut writer = ZlibEncoder::new(made, Compression::fast());
         let mut hasher = Sha1::new();
-        let header = format!("blob {size}\0");
+        let header = ObjectKind::Blob.header(size);
         hasher.update(header.as_bytes());
-        let mut written = writer.write_all(header.as_bytes());
+        writer.write_all(header.as_bytes()).map_err(not_written)?;
         let mut buffer = vec![0; 1 << 16];
-        let discard = |error| {
-            // The reason for giving up matters more than the leftover.
-            let _ = std::fs::remove_file(&path);
-            PutError::Read(error)
-        };
-        while written.is_ok() {
+        loop {
             match file.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(n) => {
                     hasher.update(&buffer[..n]);
-                    written = writer.write_all(&buffer[..n]);
+                    writer.write_all(&buffer[..n]).map_err(not_written)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(discard(error)),
+                Err(error) => return Err(PutError::Read(error)),
             }
         }
-        if written.is_ok() && ObjectId::from_hasher(hasher) != id {
-            return Err(discard(changed()));
+        if ObjectId::from_hasher(hasher) != id {
+            return Err(PutError::Read(changed()));
         }
-        let finished = written.and_then(|()| writer.finish());
-        Self::finish(finished, &path, &self.loose(&id)).map_err(PutError::Store)?;
+        writer.finish().and_then(|made| self.place(draft, &made, &id)).map_err(not_written)?;
         Ok(id)
     }
 
-    /// Renames a complete object into its place.
-    fn finish(written: io::Result<File>, path: &Path, place: &Path) -> Result<(), StoreError> {
-        let moved = written.and_then(|file| {
-            // Git makes objects read-only, and so do we: nothing should ever change one.
-            file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444))?;
-            if let Some(dir) = place.parent() {
-                no_link(dir)?;
-            }
-            match std::fs::rename(path, place) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    if let Some(dir) = place.parent() {
-                        std::fs::create_dir_all(dir)?;
-                    }
-                    std::fs::rename(path, place)
-                }
-                other => other,
-            }
-        });
-        moved.map_err(|source| {
-            // Whatever could not be written must not be left behind on a full disk.
-            let _ = std::fs::remove_file(path);
-            StoreError::File { path: place.to_path_buf(), what: "written", source }
-        })
+    /// Moves a complete object to its place.
+    fn place(&self, draft: Draft, file: &File, id: &ObjectId) -> io::Result<()> {
+        // Git makes objects read-only, and so do we: nothing should ever change one.
+        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444))?;
+        let hex = id.to_string();
+        draft.place(self.lock.folder_made(&self.dir, &format!("objects/{}", &hex[..2]))?, &hex[2..])
+    }
+
+    fn not_written(&self, id: &ObjectId, source: io::Error) -> StoreError {
+        StoreError::File { path: self.loose(id), what: "written", source }
     }
 
     /// An object's content, checked against its name.
     pub(crate) fn get(&self, kind: ObjectKind, id: &ObjectId) -> Result<Vec<u8>, StoreError> {
         // Git knows the empty tree without storing it, and so do we.
-        if kind == ObjectKind::Tree && *id == hash(b"tree 0\0", &[]) {
+        if kind == ObjectKind::Tree && *id == kind.id_of(&[]) {
             return Ok(Vec::new());
         }
         let place = self.loose(id);
-        let damaged = |what: &str| StoreError::Damaged {
-            path: place.clone(),
-            id: id.to_string(),
-            what: what.to_owned(),
-        };
         let file = match open_plain(&place) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return self.get_packed(kind, id),
             Err(source) => return Err(StoreError::File { path: place, what: "read", source }),
         };
-        let mut all = Vec::new();
-        ZlibDecoder::new(file).read_to_end(&mut all).map_err(|e| damaged(&e.to_string()))?;
-        let end = all.iter().position(|b| *b == 0).ok_or_else(|| damaged("no header"))?;
-        if hash(&[], &all) != *id {
-            return Err(damaged("its content has another hash"));
+        Loose::begin(file).and_then(|loose| loose.finish(kind, id)).or_else(|what| {
+            // A damaged copy hides no sound one.
+            let damaged = StoreError::Damaged { path: place, id: id.to_string(), what };
+            self.get_packed(kind, id).map_err(|_| damaged)
+        })
+    }
+
+    /// How many bytes a blob says that it holds, where that is told without reading it.
+    pub(crate) fn size_of(&self, id: &ObjectId) -> Option<u64> {
+        match open_plain(&self.loose(id)) {
+            Ok(file) => Loose::begin(file).ok().map(|loose| loose.size),
+            Err(_) => {
+                let (pack, offset) = self.in_packs(id, true)?;
+                pack.blob_size(offset).ok()?
+            }
         }
-        let header = format!("{} {}", kind.word(), all.len() - end - 1);
-        if all[..end] != *header.as_bytes() {
-            return Err(damaged(&format!("it is no {}", kind.word())));
-        }
-        all.drain(..=end);
-        Ok(all)
     }
 
     /// Reads an object from a pack.
@@ -435,14 +250,19 @@ impl Store {
             Ok(Some(content)) => content,
             // Somebody's own git has packed it with deltas.
             Ok(None) => {
-                let mut command = self.git();
-                command.args(["cat-file", kind.word(), &id.to_string()]);
-                let output = output_within(command, crate::git::PATIENCE)
-                    .map_err(|source| StoreError::File { path: self.pack_dir(), what: "read", source })?;
-                if !output.status.success() {
-                    return Err(damaged(complaint(&output)));
+                let id = id.to_string();
+                let ask = |what: &str| {
+                    let mut command = self.git();
+                    command.args(["cat-file", what, &id]);
+                    let output = output_within(command, crate::git::PATIENCE)
+                        .map_err(|source| StoreError::File { path: self.pack_dir(), what: "read", source })?;
+                    if output.status.success() { Ok(output.stdout) } else { Err(damaged(complaint(&output))) }
+                };
+                let size = String::from_utf8_lossy(&ask("-s")?).trim().parse().unwrap_or(u64::MAX);
+                if size > LARGEST_OBJECT {
+                    return Err(damaged(too_large(size)));
                 }
-                output.stdout
+                ask(kind.word())?
             }
             Err(error) => return Err(damaged(error.to_string())),
         };
@@ -452,9 +272,9 @@ impl Store {
         Err(damaged("its content has another hash".to_owned()))
     }
 
-    /// Whether an object is there, as far as its name tells.
+    /// Whether there is a file or a pack of that name, however damaged: reading it says what is wrong.
     pub(crate) fn has(&self, id: &ObjectId) -> bool {
-        self.has_quick(id) || self.in_packs(id, true).is_some()
+        self.has_quick(id) || std::fs::symlink_metadata(self.loose(id)).is_ok() || self.in_any_pack(id)
     }
 
     /// A blob's content.
@@ -473,63 +293,44 @@ impl Store {
     }
 }
 
-/// A name that no other process and no other thread uses, such as git's own clean-up knows.
-pub(crate) fn temporary_name(purpose: &str) -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let next = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("tmp_{purpose}_{}_{next}", std::process::id())
+/// An object that is a file of its own, begun to be read: its header is behind.
+struct Loose {
+    header: Vec<u8>,
+    size: u64,
+    rest: BufReader<ZlibDecoder<File>>,
 }
 
-/// Refuses to write into a folder that is a link: an agent may have put it there.
-fn no_link(dir: &Path) -> io::Result<()> {
-    match std::fs::symlink_metadata(dir) {
-        Ok(meta) if meta.is_symlink() => Err(io::Error::other(format!("`{}` is a link", dir.display()))),
-        _ => Ok(()),
+impl Loose {
+    fn begin(file: File) -> Result<Self, String> {
+        let mut rest = BufReader::with_capacity(1 << 13, ZlibDecoder::new(file));
+        let mut header = Vec::new();
+        rest.by_ref().take(LONGEST_HEADER).read_until(0, &mut header).map_err(|e| e.to_string())?;
+        let text = header.strip_suffix(b"\0").and_then(|text| std::str::from_utf8(text).ok());
+        let size = text.and_then(|text| text.split_once(' ')?.1.parse().ok()).ok_or("no header")?;
+        Ok(Self { header, size, rest })
     }
-}
 
-/// Ids as git commands read them, one a line.
-pub(crate) fn id_lines<'a>(ids: impl IntoIterator<Item = &'a ObjectId>) -> Vec<u8> {
-    let mut lines = Vec::new();
-    for id in ids {
-        lines.extend_from_slice(id.to_string().as_bytes());
-        lines.push(b'\n');
-    }
-    lines
-}
-
-fn changed() -> io::Error {
-    io::Error::other("it changed while it was looked at")
-}
-
-fn hash(header: &[u8], content: &[u8]) -> ObjectId {
-    let mut hasher = Sha1::new();
-    hasher.update(header);
-    hasher.update(content);
-    ObjectId::from_hasher(hasher)
-}
-
-/// The id that `file`, which must hold `size` bytes, has as a blob.
-pub(crate) fn hash_file(file: &mut impl Read, size: u64) -> io::Result<ObjectId> {
-    let mut hasher = Sha1::new();
-    hasher.update(format!("blob {size}\0").as_bytes());
-    let mut buffer = vec![0; 1 << 16];
-    let mut total = 0;
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(n) => {
-                total += n as u64;
-                if total > size {
-                    return Err(changed());
-                }
-                hasher.update(&buffer[..n]);
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+    /// The content, checked; or what is wrong with it.
+    fn finish(self, kind: ObjectKind, id: &ObjectId) -> Result<Vec<u8>, String> {
+        if self.size > LARGEST_OBJECT {
+            return Err(too_large(self.size));
         }
+        let mut content = Vec::new();
+        // One more than it says, so that a longer one is noticed and not inflated.
+        self.rest.take(self.size + 1).read_to_end(&mut content).map_err(|e| e.to_string())?;
+        if ObjectId::of(&self.header, &content) != *id {
+            return Err("its content has another hash".to_owned());
+        }
+        if self.header != kind.header(content.len() as u64).as_bytes() {
+            return Err(format!("it is no {}", kind.word()));
+        }
+        Ok(content)
     }
-    if total == size { Ok(ObjectId::from_hasher(hasher)) } else { Err(changed()) }
+}
+
+/// What is wrong with an object that says that it holds `size` bytes.
+pub(crate) fn too_large(size: u64) -> String {
+    format!("it says that it holds {size} bytes, and no object of ours is larger than {LARGEST_OBJECT}")
 }
 
 #[cfg(test)]

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use triphammer_model::RunId;
 
-use crate::store_format::read_small;
-use crate::store_objects::{ObjectId, Store, StoreError};
+use crate::object_id::ObjectId;
+use crate::store_format::{read_small, read_small_in};
+use crate::store_objects::{Store, StoreError};
 
 /// Larger than any list of packed refs.
 const PACKED: u64 = 256 << 20;
@@ -40,7 +41,12 @@ impl Store {
     ) -> Result<Option<ObjectId>, StoreError> {
         let path = ref_path(kind, run, name)?;
         let place = self.dir().join(&path);
-        let text = match read_small(&place, LINE) {
+        // Through no link: what lies elsewhere is no ref of this store.
+        let read = match self.lock().folder(self.dir(), &format!("refs/{kind}/{run}")) {
+            Ok(folder) => read_small_in(folder, name, LINE),
+            Err(error) => Err(error),
+        };
+        let text = match read {
             Ok(text) => text,
             // Somebody's `git pack-refs` moved it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(self.packed()?.remove(&path)),
@@ -90,6 +96,21 @@ impl Store {
         Ok(runs)
     }
 
+    /// The names under which a run kept trees, sorted.
+    ///
+    /// # Errors
+    /// [`StoreError`] when a ref's folder or the packed refs cannot be read.
+    pub fn names(&self, run: &RunId) -> Result<Vec<String>, StoreError> {
+        // Checked as a part of a ref's name, so that it cannot lead elsewhere.
+        ref_path("runs", run, "0")?;
+        let folder = format!("refs/runs/{run}");
+        let prefix = format!("{folder}/");
+        let refs = self.loose_below(folder)?.into_keys().chain(self.packed()?.into_keys());
+        let names: BTreeSet<String> =
+            refs.filter_map(|name| name.strip_prefix(&prefix).map(str::to_owned)).collect();
+        Ok(names.into_iter().collect())
+    }
+
     /// Whether another git is changing the packed refs, or was killed while it did.
     ///
     /// # Errors
@@ -109,12 +130,14 @@ impl Store {
     pub fn forget(&self, run: &RunId) -> Result<(), StoreError> {
         // Checked as a part of a ref's name, so that it cannot lead elsewhere.
         ref_path("runs", run, "0")?;
-        self.forget_packed(run)?;
         let refs = self.dir().join("refs");
         let failed = |path: &Path| {
             let path = path.to_path_buf();
             move |source| StoreError::File { path, what: "removed", source }
         };
+        self.check_place().map_err(failed(self.dir()))?;
+        self.lock().folder(self.dir(), "refs").map_err(failed(&refs))?;
+        self.forget_packed(run)?;
         for entry in std::fs::read_dir(&refs).map_err(failed(&refs))?.flatten() {
             let git_owns = GITS_OWN.iter().any(|kind| entry.file_name() == *kind);
             if git_owns || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -123,7 +146,9 @@ impl Store {
             let path = entry.path().join(run.as_str());
             match std::fs::symlink_metadata(&path) {
                 Ok(meta) if meta.is_dir() => std::fs::remove_dir_all(&path).map_err(failed(&path))?,
-                _ => {}
+                // A link, which is not followed, or what else is no folder of refs.
+                Ok(_) => std::fs::remove_file(&path).map_err(failed(&path))?,
+                Err(_) => {}
             }
         }
         Ok(())
@@ -192,8 +217,21 @@ impl Store {
 
     /// Refs that are files of their own, by name.
     fn loose_refs(&self) -> Result<BTreeMap<String, PathBuf>, StoreError> {
+        self.loose_below("refs".to_owned())
+    }
+
+    /// The same for those below a folder of refs.
+    fn loose_below(&self, folder: String) -> Result<BTreeMap<String, PathBuf>, StoreError> {
         let mut found = BTreeMap::new();
-        let mut pending = vec![("refs".to_owned(), self.dir().join("refs"))];
+        match self.lock().folder(self.dir(), &folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+            Err(source) => {
+                return Err(StoreError::File { path: self.dir().join(folder), what: "read", source });
+            }
+            Ok(_) => {}
+        }
+        let place = self.dir().join(&folder);
+        let mut pending = vec![(folder, place)];
         while let Some((name, path)) = pending.pop() {
             let failed = |source| StoreError::File { path: path.clone(), what: "read", source };
             let entries = match std::fs::read_dir(&path) {
@@ -311,6 +349,27 @@ mod tests {
             assert_eq!(store.get_ref("runs", &two, "0").unwrap(), Some(id));
             assert!(store.refs().unwrap().contains_key("refs/tags/r1"));
         }
+    }
+
+    #[test]
+    fn names_of_trees_are_found_loose_and_packed() {
+        let (_dir, store) = store();
+        let id = store.put(ObjectKind::Blob, b"x").unwrap();
+        let run = RunId::new("r1");
+        assert_eq!(store.names(&run).unwrap(), [""; 0]);
+        for name in ["0", "001"] {
+            store.set_ref("runs", &run, name, &id).unwrap();
+            store.set_ref("manifests", &run, "end", &id).unwrap();
+            store.set_ref("runs", &RunId::new("r10"), "002", &id).unwrap();
+        }
+        assert!(store.git().args(["pack-refs", "--all", "--prune"]).status().unwrap().success());
+        store.set_ref("runs", &run, "001", &id).unwrap();
+        store.set_ref("runs", &run, "002", &id).unwrap();
+        std::fs::write(store.dir().join("refs/runs/r1/003.lock"), "").unwrap();
+        assert_eq!(store.names(&run).unwrap(), ["0", "001", "002"]);
+        assert!(matches!(store.names(&RunId::new("../r1")), Err(StoreError::BadName { .. })));
+        std::fs::write(store.dir().join("packed-refs"), "no list of refs").unwrap();
+        assert!(store.names(&run).is_err(), "what cannot be read is not left out");
     }
 
     #[test]

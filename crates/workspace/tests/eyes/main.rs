@@ -19,4 +19,6 @@ mod store_disk;
 #[cfg(test)]
 mod store_gc;
 #[cfg(test)]
+mod store_planted;
+#[cfg(test)]
 mod trees;

@@ -86,9 +86,10 @@ fn a_full_disk() {
         let eyes = eyes(&bench, Store::open(&dir).unwrap());
         keep(&eyes, &run()).unwrap();
         let before = plain(&bench.work());
-        // One large file, many small ones, and a pack of small ones. A limit on files binds those of the workspace
-        // too, so there only the pack is too large.
-        let sizes = [("large", 1, 2 << 20), ("few", 20, 200_000), ("many", 300, 9_000)];
+        // One large file, many small ones, a pack of small ones, and one that fits when its index does not. A limit on
+        // files binds those of the workspace too, so there only the packs are too large.
+        let tiny = if mounted { 14_000 } else { 1_800 };
+        let sizes = [("large", 1, 2 << 20), ("few", 20, 200_000), ("many", 300, 9_000), ("tiny", tiny, 4)];
         for (name, files, length) in sizes.into_iter().skip(if mounted { 0 } else { 2 }) {
             for n in 0..files {
                 bench.write(format!("{name}{n}"), noise(n + length as u64, length));

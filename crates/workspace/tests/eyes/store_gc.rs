@@ -70,8 +70,8 @@ fn few_objects_go_as_files() {
     let store = bench.store();
     let before = content(&store, 2, "0");
     store.forget(&id(1)).unwrap();
-    // The blob `old`, its tree and, where permissions are the same, no manifest.
-    assert_eq!(store.prune().unwrap(), Pruned { dropped: 2, kept: 4 });
+    // The blob `old`, its tree and the manifest of that.
+    assert_eq!(store.prune().unwrap(), Pruned { dropped: 3, kept: 4 });
     assert_clean(&store);
     assert_eq!(content(&store, 2, "0"), before);
     assert_eq!(store.prune().unwrap(), Pruned { dropped: 0, kept: 4 });
@@ -204,7 +204,7 @@ fn a_store_with_a_hole_is_left_alone() {
     assert!(error.contains("refs/runs/r2/0"), "{error}");
     assert_eq!(stats(&store.dir().join("objects")), before);
     std::fs::write(&reference, was).unwrap();
-    assert_eq!(store.prune().unwrap().dropped, 2);
+    assert_eq!(store.prune().unwrap().dropped, 3);
 }
 
 /// An agent of an in-place home can write into the store's configuration.
@@ -266,5 +266,34 @@ fn leftovers_of_the_killed_go() {
         assert!(!store.dir().join(path).exists(), "{path}");
     }
     assert!(outside.join("f").exists());
+    assert_eq!(content(&store, 1, "0").len(), 1);
+}
+
+/// Half a pack is what a kill between two renames leaves, or what a person's git just completes: only an old one goes.
+#[test]
+fn old_halves_of_packs_go() {
+    let bench = Bench::new();
+    bench.write("a", "a");
+    keep(&bench, 1, "0");
+    let store = bench.store();
+    let old = std::time::SystemTime::now() - std::time::Duration::from_hours(48);
+    let halves = ["pack-1.pack", "pack-2.idx", "pack-3.pack", "pack-4.pack", "pack-4.keep", "other.pack"];
+    for half in halves {
+        let path = store.dir().join("objects/pack").join(half);
+        // An index that is whole and names nothing.
+        let bytes = [&b"\xfftOc\0\0\0\x02"[..], &[0; 1_024 + 40]].concat();
+        let file = std::fs::File::create(path).unwrap();
+        std::io::Write::write_all(&mut &file, &bytes).unwrap();
+        if half != "pack-3.pack" {
+            file.set_modified(old).unwrap();
+        }
+    }
+    store.prune().unwrap();
+    let mut left: Vec<_> = std::fs::read_dir(store.dir().join("objects/pack"))
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["other.pack", "pack-3.pack", "pack-4.keep", "pack-4.pack"]);
     assert_eq!(content(&store, 1, "0").len(), 1);
 }
