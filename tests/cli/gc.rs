@@ -254,6 +254,109 @@ fn committed_work_may_go() {
     assert_eq!(runs_in(&gc(&home, &ALL), "removed"), [run]);
 }
 
+/// An object that no ref and no index leads to is dropped by git one day, so it is no copy; a reflog ends, too.
+#[test]
+fn what_git_would_drop_is_no_copy() {
+    for (ways, kept) in [
+        (&[&["hash-object", "-w", "new.txt"][..]][..], true),
+        (&[&["add", "new.txt"], &["rm", "-q", "--cached", "new.txt"]], true),
+        (&[&["add", "new.txt"], &["commit", "-q", "-m", "work"], &["reset", "-q", "--hard", "HEAD~1"]], true),
+        (&[&["add", "new.txt"], &["stash", "-q"], &["stash", "drop", "-q"]], true),
+        (&[&["add", "new.txt"]], false),
+        (&[&["add", "new.txt"], &["stash", "-q"]], false),
+        (
+            &[
+                &["checkout", "-q", "-b", "side"],
+                &["add", "new.txt"],
+                &["commit", "-q", "-m", "work"],
+                &["checkout", "-q", "-"],
+            ],
+            false,
+        ),
+    ] {
+        let home = home();
+        home.write(".gitignore", "runs/\n");
+        git_init(&home);
+        git(&home.path(), &["add", "-A"]);
+        git(&home.path(), &["commit", "-q", "-m", "start"]);
+        let run = accepted(&home, "new.txt", &[]);
+        for way in ways {
+            git(&home.path(), way);
+        }
+        let _ = std::fs::remove_file(home.path().join("new.txt"));
+        let done = gc(&home, &ALL);
+        assert_eq!(runs_in(&done, if kept { "kept" } else { "removed" }), [run.as_str()], "{ways:?}: {done}");
+    }
+}
+
+/// The same for commits that an agent made in its clone.
+#[test]
+fn commits_that_git_would_drop_are_no_copies() {
+    for (to, stays) in [("HEAD", true), ("HEAD:refs/heads/saved", false)] {
+        let home = home();
+        home.write(".gitignore", "runs/\n");
+        git_init(&home);
+        git(&home.path(), &["add", "-A"]);
+        git(&home.path(), &["commit", "-q", "-m", "start"]);
+        let agent = "echo new > new.txt; git add new.txt; \
+                     git -c user.name=a -c user.email=a@example.org commit -q -m work";
+        let ran = strike(&home, agent, &["--allow-green", "--isolate", "worktree"]);
+        ran.expect("accepted", "unchecked", 1, 0);
+        let run = ran.done()["run"].as_str().unwrap().to_owned();
+        let apart = home.state().join("triphammer/workspaces").join(&run);
+        git(&home.path(), &["fetch", "-q", apart.to_str().unwrap(), to]);
+        assert_eq!(home.run(["apply", &run]).code, Some(0));
+        let done = gc(&home, &ALL);
+        assert_eq!(runs_in(&done, "removed"), [run.as_str()], "{done}");
+        assert_eq!(apart.exists(), stays, "{to}: {done}");
+        let notes = done["notes"].to_string();
+        assert_eq!(notes.contains("its clone has 1 commits"), stays, "{to}: {notes}");
+    }
+}
+
+/// A file that says that it holds terabytes is not read to find out that it is something else.
+#[test]
+fn a_huge_file_holds_nobody_up() {
+    let home = home();
+    let huge = |path: &Path| std::fs::File::create(path).unwrap().set_len(8 << 40).unwrap();
+    let run = accepted(&home, "new.txt", &["--isolate", "copy"]);
+    assert_eq!(home.run(["apply", &run]).code, Some(0));
+    let apart = home.state().join("triphammer/workspaces").join(&run);
+    huge(&apart.join("huge.bin"));
+    huge(&home.path().join("new.txt"));
+    let done = gc(&home, &ALL);
+    assert!(reason(&done, &run).contains("`new.txt`"), "{done}");
+    home.write("new.txt", "work new.txt\n");
+    let done = gc(&home, &ALL);
+    assert_eq!(runs_in(&done, "removed"), [run]);
+    assert!(done["notes"].to_string().contains("`huge.bin`"), "{done}");
+    assert!(apart.join("huge.bin").exists() && apart.join("new.txt").exists());
+}
+
+/// What is in the way of one removal is told, and in nobody else's way.
+#[test]
+fn a_leftover_that_cannot_go_holds_nobody_up() {
+    let home = home();
+    let run = accepted(&home, "new.txt", &[]);
+    let runs = home.path().join("runs");
+    // No run can have had this name, so nobody knows which trees would be its.
+    for name in [".going-no..run", ".going-20200101-000000-x-0000"] {
+        std::fs::create_dir_all(runs.join(name).join("attempts")).unwrap();
+    }
+    let apart = home.state().join("triphammer/workspaces");
+    let _ = std::fs::remove_dir_all(&apart);
+    std::fs::create_dir_all(apart.parent().unwrap()).unwrap();
+    std::fs::write(&apart, "no folder").unwrap();
+    let done = gc(&home, &ALL);
+    assert_eq!(runs_in(&done, "removed"), ["20200101-000000-x-0000", run.as_str()], "{done}");
+    assert_eq!(runs_in(&done, "kept"), ["no..run"], "{done}");
+    let why = reason(&done, "no..run");
+    assert!(why.contains("begun earlier") && why.contains(".going-no..run"), "{why}");
+    assert!(done["notes"].to_string().contains(apart.to_str().unwrap()), "{done}");
+    assert!(runs.join(".going-no..run").exists());
+    assert_clean(&home);
+}
+
 /// A workspace that cannot be asked is no reason to throw work away.
 #[test]
 fn work_whose_place_is_gone_stays() {
@@ -357,20 +460,28 @@ fn unfinished_and_unreadable_runs_stay() {
 fn refs_that_do_not_agree_with_the_journal_prove_nothing() {
     let home = home();
     let run = accepted(&home, "new.txt", &["--isolate", "copy"]);
-    let tree = |name: &str| git(&store(&home), &["rev-parse", &format!("refs/runs/{run}/{name}")]);
-    let (start, work) = (tree("0"), tree("001"));
+    let named = |kind: &str, name: &str| {
+        git(&store(&home), &["rev-parse", &format!("refs/{kind}/{run}/{name}")]).trim().to_owned()
+    };
+    let both = |name: &str| (named("runs", name), named("manifests", name));
+    let (start, work) = (both("0"), both("001"));
     for (name, other, own) in [("001", &start, &work), ("0", &work, &start)] {
-        let set =
-            |to: &str| git(&store(&home), &["update-ref", &format!("refs/runs/{run}/{name}"), to.trim()]);
-        set(other);
+        let set = |kind: &str, to: &str| {
+            git(&store(&home), &["update-ref", &format!("refs/{kind}/{run}/{name}"), to])
+        };
+        set("runs", &other.0);
+        let done = gc(&home, &["--keep-days", "0"]);
+        assert!(reason(&done, &run).contains("belongs to another tree"), "{done}");
+        set("manifests", &other.1);
         let done = gc(&home, &["--keep-days", "0"]);
         assert!(reason(&done, &run).contains("its journal says"), "{done}");
-        set(own);
+        set("runs", &own.0);
+        set("manifests", &own.1);
     }
     // Nor is a run going because a folder says so that anybody can make.
     std::fs::create_dir(home.path().join("runs").join(format!(".going-{run}"))).unwrap();
     assert_eq!(runs_in(&gc(&home, &ALL), "kept"), [run.as_str()]);
-    assert_eq!((tree("0"), tree("001")), (start, work));
+    assert_eq!((both("0"), both("001")), (start, work));
 }
 
 /// Trees whose run's folder somebody deleted: nobody knows what they are worth, so a person says.

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use triphammer_model::RunId;
 use triphammer_model::event::Isolation;
 use triphammer_store::{
-    Aged, Choice, Fate, FileError, Limits, Runs, RunsError, bytes_on_disk, choose, marked,
+    Aged, Choice, Fate, FileError, Going, Limits, Runs, RunsError, bytes_on_disk, choose, marked,
     marked_for_removal, read_journal, remove_folder,
 };
 use triphammer_workspace::{Holdings, ObjectId, PruneError, Pruned, Store, StoreError};
@@ -74,7 +74,7 @@ pub struct GcReport {
     pub at: Timestamp,
     /// Runs that went.
     pub removed: Vec<GcRow>,
-    /// Runs that a limit would have removed, and those that cannot be read.
+    /// Runs that a limit would have removed, those that cannot be read, and those that cannot be removed to the end.
     pub kept: Vec<GcRow>,
     /// What else a person should know, a line each.
     pub notes: Vec<String>,
@@ -182,22 +182,52 @@ impl Cleaner<'_> {
                 continue;
             }
             let bytes = bytes_on_disk(&going.folder);
-            if !self.request.dry_run {
-                if let Some(store) = self.store {
-                    store.forget(&going.run)?;
+            let done = if self.request.dry_run { Ok(()) } else { self.complete(&going) };
+            let run = going.run;
+            let row = |reason| GcRow { run: run.clone(), ended: None, bytes, reason };
+            match done {
+                Ok(()) => {
+                    self.report.removed.push(row("its removal was begun earlier".to_owned()));
+                    self.gone.insert(run);
                 }
-                remove_folder(&going.folder)?;
+                // What is in the way of one is in nobody else's.
+                Err(why) => {
+                    let reason = format!(
+                        "its removal was begun earlier and cannot be completed: {why}; the next gc tries again, or \
+                         delete `{}`",
+                        going.folder.display()
+                    );
+                    self.report.kept.push(row(reason));
+                }
             }
-            self.gone.insert(going.run.clone());
-            let reason = "its removal was begun earlier".to_owned();
-            self.report.removed.push(GcRow { run: going.run, ended: None, bytes, reason });
         }
         if !self.request.dry_run {
-            for (_, folder) in marked(&self.request.state.join("workspaces"))? {
-                remove_folder(&folder)?;
-            }
+            self.finish_workspaces();
         }
         Ok(())
+    }
+
+    fn complete(&self, going: &Going) -> Result<(), String> {
+        if let Some(store) = self.store {
+            store.forget(&going.run).map_err(|error| error.to_string())?;
+        }
+        remove_folder(&going.folder).map_err(|error| error.to_string())
+    }
+
+    /// Completes removals of folders apart that were begun and killed.
+    fn finish_workspaces(&mut self) {
+        let left = match marked(&self.request.state.join("workspaces")) {
+            Ok(left) => left,
+            Err(error) => {
+                self.report.notes.push(format!("folders apart are not cleaned up: {error}"));
+                return;
+            }
+        };
+        for (_, folder) in left {
+            if let Err(error) = remove_folder(&folder) {
+                self.report.notes.push(format!("`{}` is left: {error}", folder.display()));
+            }
+        }
     }
 
     fn quarantined(&mut self) {
