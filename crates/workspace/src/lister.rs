@@ -130,6 +130,8 @@ struct Name {
     /// Where its NUL is.
     end: usize,
     kind: FileType,
+    /// What its stat said, where it was asked for at once.
+    facts: Option<Result<Facts, Errno>>,
 }
 
 impl Lister {
@@ -158,7 +160,7 @@ impl Lister {
         let facts = age.judge(facts);
         self.names.clear();
         self.entries.clear();
-        self.read_names(fd)?;
+        self.read_names(fd, scene.want.lists(zone))?;
         let listed = self.look_at(scene, fd, dir, zone, &mut age);
         Ok(listed.then(|| self.builder.finish(zone, facts, age.fresh)))
     }
@@ -188,36 +190,45 @@ impl Lister {
             path.push(b'/');
         }
         let base = path.len();
-        for entry in entries.iter() {
-            let name = &names[entry.start..entry.end];
+        // A path is put together only for what asks for it: most files do not.
+        let full = |path: &mut Vec<u8>, name: &[u8]| {
             path.truncate(base);
             path.extend_from_slice(name);
-            let mut kind = entry.kind;
-            let mut facts = None;
-            if kind == FileType::Unknown || (kind != FileType::Directory && lists) {
+        };
+        let paths = scene.zones.asks_for_paths();
+        for entry in entries.iter() {
+            let name = &names[entry.start..entry.end];
+            let unknown = entry.facts.is_none() && entry.kind == FileType::Unknown;
+            let asked = || {
                 let name = CStr::from_bytes_with_nul(&names[entry.start..=entry.end]).unwrap_or(c"");
-                match Facts::at(fd, name) {
-                    Ok(found) => {
-                        kind = found.kind();
-                        facts = Some(found);
-                    }
-                    Err(Errno::NOENT) => {
-                        builder.hidden().vanished += 1;
-                        continue;
-                    }
-                    Err(error) => {
-                        let why = std::io::Error::from(error).to_string();
-                        builder.hidden().unreadable.push((path.clone(), why));
-                        continue;
-                    }
+                Facts::at(fd, name)
+            };
+            let facts = match if unknown { Some(asked()) } else { entry.facts } {
+                Some(Ok(facts)) => Some(facts),
+                None => None,
+                Some(Err(Errno::NOENT)) => {
+                    builder.hidden().vanished += 1;
+                    continue;
                 }
+                Some(Err(error)) => {
+                    let why = std::io::Error::from(error).to_string();
+                    full(path, name);
+                    builder.hidden().unreadable.push((path.clone(), why));
+                    continue;
+                }
+            };
+            let kind = facts.map_or(entry.kind, |facts| facts.kind());
+            if kind == FileType::Directory || paths || name.starts_with(b".") {
+                full(path, name);
             }
             if kind == FileType::Directory {
                 match scene.zones.directory(zone, path) {
                     Zone::Cache(reason) => builder.hidden().pruned.push((path.clone(), reason)),
                     zone => builder.dir(name, zone),
                 }
-            } else if let Some(reason) = scene.zones.file(path) {
+            } else if (paths || name.starts_with(b"."))
+                && let Some(reason) = scene.zones.file(path)
+            {
                 builder.hidden().pruned.push((path.clone(), reason));
             } else if let (true, Some(facts)) = (lists, facts) {
                 builder.file(name, &age.judge(facts));
@@ -226,31 +237,39 @@ impl Lister {
         true
     }
 
+    /// Reads the names; of those that are known to be no directories the stats are asked for at once where they are
+    /// wanted.
     #[cfg(target_os = "linux")]
-    fn read_names(&mut self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    fn read_names(&mut self, fd: BorrowedFd<'_>, stats: bool) -> Result<(), Errno> {
         let mut dir = rustix::fs::RawDir::new(fd, self.buffer.spare_capacity_mut());
         while let Some(entry) = dir.next() {
             let entry = entry?;
             let start = self.names.len();
-            self.names.extend_from_slice(entry.file_name().to_bytes_with_nul());
-            push(&mut self.entries, &mut self.names, start, entry.file_type());
+            let (name, kind) = (entry.file_name(), entry.file_type());
+            let ask = stats && !matches!(kind, FileType::Directory | FileType::Unknown);
+            let facts = ask.then(|| Facts::at(fd, name));
+            self.names.extend_from_slice(name.to_bytes_with_nul());
+            push(&mut self.entries, &mut self.names, start, kind, facts);
         }
         Ok(())
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn read_names(&mut self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
-        self.read_names_portably(fd)
+    fn read_names(&mut self, fd: BorrowedFd<'_>, stats: bool) -> Result<(), Errno> {
+        self.read_names_portably(fd, stats)
     }
 
     /// The same through the C library's way of reading directories, for systems without `getdents64`.
     #[cfg(any(test, not(target_os = "linux")))]
-    fn read_names_portably(&mut self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    fn read_names_portably(&mut self, fd: BorrowedFd<'_>, stats: bool) -> Result<(), Errno> {
         for entry in rustix::fs::Dir::read_from(fd)? {
             let entry = entry?;
             let start = self.names.len();
-            self.names.extend_from_slice(entry.file_name().to_bytes_with_nul());
-            push(&mut self.entries, &mut self.names, start, entry.file_type());
+            let (name, kind) = (entry.file_name(), entry.file_type());
+            let ask = stats && !matches!(kind, FileType::Directory | FileType::Unknown);
+            let facts = ask.then(|| Facts::at(fd, name));
+            self.names.extend_from_slice(name.to_bytes_with_nul());
+            push(&mut self.entries, &mut self.names, start, kind, facts);
         }
         Ok(())
     }
@@ -301,11 +320,17 @@ pub(crate) fn again(scene: &Scene<'_>, fd: BorrowedFd<'_>, kept: &Listing) -> Re
 }
 
 /// Takes the name that was just appended, unless it is the directory itself or the one above.
-fn push(entries: &mut Vec<Name>, names: &mut Vec<u8>, start: usize, kind: FileType) {
+fn push(
+    entries: &mut Vec<Name>,
+    names: &mut Vec<u8>,
+    start: usize,
+    kind: FileType,
+    facts: Option<Result<Facts, Errno>>,
+) {
     if matches!(&names[start..], b".\0" | b"..\0") {
         names.truncate(start);
     } else {
-        entries.push(Name { start, end: names.len() - 1, kind });
+        entries.push(Name { start, end: names.len() - 1, kind, facts });
     }
 }
 
@@ -353,11 +378,17 @@ mod tests {
         let names = |portably: bool| {
             let fd = std::fs::File::open(dir.path()).unwrap();
             let mut lister = Lister::new();
-            let read =
-                if portably { lister.read_names_portably(fd.as_fd()) } else { lister.read_names(fd.as_fd()) };
+            let read = if portably {
+                lister.read_names_portably(fd.as_fd(), true)
+            } else {
+                lister.read_names(fd.as_fd(), true)
+            };
             read.unwrap();
-            let mut names: Vec<_> =
-                lister.entries.iter().map(|e| (lister.names[e.start..e.end].to_vec(), e.kind)).collect();
+            let mut names: Vec<_> = lister
+                .entries
+                .iter()
+                .map(|e| (lister.names[e.start..e.end].to_vec(), e.kind, e.facts))
+                .collect();
             names.sort_by(|a, b| a.0.cmp(&b.0));
             names
         };
@@ -383,7 +414,7 @@ mod tests {
             let fd = root.open_dir(b"").unwrap();
             lister.names.clear();
             lister.entries.clear();
-            lister.read_names(fd.as_fd()).unwrap();
+            lister.read_names(fd.as_fd(), false).unwrap();
             lister.entries.iter_mut().for_each(|entry| entry.kind = FileType::Unknown);
             let mut age = Age::now();
             assert!(lister.look_at(&scene, fd.as_fd(), b"", Zone::Deliverable, &mut age));

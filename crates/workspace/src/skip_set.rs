@@ -1,6 +1,8 @@
 //! The skip set: names that are caches wherever they lie. It is data, and a living document; what it prunes is
 //! disclosed with counts in every observation.
 
+use std::sync::LazyLock;
+
 /// When an entry of the skip set applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Force {
@@ -161,6 +163,16 @@ fn find(table: &[(&str, Force)], name: &[u8]) -> Option<Force> {
 
 /// Whether a directory of this name is a cache.
 pub(crate) fn directory(name: &[u8]) -> Option<Force> {
+    // Most names begin with a letter that none in the tables does.
+    static FIRST: LazyLock<[bool; 256]> = LazyLock::new(|| {
+        let mut first = [false; 256];
+        let tables = DIRECTORIES.iter().chain(DIRECTORY_PREFIXES);
+        tables.for_each(|(known, _)| first[usize::from(known.as_bytes()[0])] = true);
+        first
+    });
+    if !name.first().is_some_and(|byte| FIRST[usize::from(*byte)]) {
+        return None;
+    }
     find(DIRECTORIES, name).or_else(|| {
         DIRECTORY_PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix.as_bytes())).map(|(_, f)| *f)
     })
@@ -168,7 +180,7 @@ pub(crate) fn directory(name: &[u8]) -> Option<Force> {
 
 /// Whether a file of this name is no work.
 pub(crate) fn is_file(name: &[u8]) -> bool {
-    FILES.iter().any(|known| known.as_bytes() == name)
+    name.starts_with(b".") && FILES.iter().any(|known| known.as_bytes() == name)
 }
 
 /// Whether build tools are known to write under this name.
@@ -198,6 +210,7 @@ mod tests {
 
     #[test]
     fn git_is_always_out() {
+        assert!(FILES.iter().all(|name| name.starts_with('.')), "is_file looks at these alone");
         assert_eq!((directory(b".git"), is_file(b".git")), (Some(Force::Always), true));
         assert_eq!(directory(b".github"), None);
         assert_eq!(directory(b".aider.tags.cache.v4"), Some(Force::UnlessTracked));

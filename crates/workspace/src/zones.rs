@@ -209,6 +209,11 @@ impl ZoneMap {
         }
     }
 
+    /// Whether [`Self::file`] depends on more than the name; else only names that begin with a dot are no work.
+    pub(crate) fn asks_for_paths(&self) -> bool {
+        !self.skip.is_empty()
+    }
+
     /// Why the file `path` is no work, if it is none; its directory is no cache.
     pub(crate) fn file(&self, path: &[u8]) -> Option<CacheReason> {
         if self.is_configured(path) {
