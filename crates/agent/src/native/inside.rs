@@ -120,8 +120,8 @@ mod tests {
         std::fs::write(dir.path().join("outside"), "x").expect("a file");
         std::os::unix::fs::symlink("../outside", root.join("link")).expect("a link");
         std::os::unix::fs::symlink("..", root.join("way")).expect("a link");
-        rustix::fs::mknodat(CWD, root.join("fifo"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
-            .expect("a FIFO");
+        let fifo = std::process::Command::new("mkfifo").arg(root.join("fifo")).status();
+        assert!(fifo.is_ok_and(|status| status.success()));
         let inside = Inside::new(&root).expect("a workspace");
         assert!(inside.open(Path::new("sub/plain")).is_ok());
         for path in ["link", "way/outside", "fifo", "sub", "", "none"] {

@@ -165,7 +165,6 @@ impl<'a, 'p> Session<'a, 'p> {
 
     /// Asks the model, in a way that its service takes.
     fn ask(&mut self) -> Result<Reply, Stop> {
-        let mut condensed = false;
         let mut first: Option<LlmError> = None;
         loop {
             let system = prompt::system(self.way);
@@ -213,10 +212,9 @@ impl<'a, 'p> Session<'a, 'p> {
             // Not every service says in a field that the context is full.
             let perhaps_full = self.proven && error.fault == LlmFault::BadRequest;
             let full = error.fault == LlmFault::ContextOverflow || perhaps_full;
-            if full && !condensed && !self.history.is_empty() {
+            if full && !self.history.is_empty() {
                 let ledger = &self.executor.ledger;
                 self.history.condense(estimate / 2, &|| ledger.digest());
-                condensed = true;
                 continue;
             }
             if !self.proven

@@ -127,6 +127,7 @@ mod tests {
         assert_eq!((ran.end, ran.output.as_str(), ran.held), (End::TimedOut, "before\n", false));
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn what_stays_behind_in_the_group_is_ended() {
         let ran = sh("sleep 1000 & echo $!", LONG, 1000);
