@@ -36,11 +36,16 @@ pub(crate) fn metadata() -> Result<Value, String> {
     serde_json::from_slice(&output.stdout).map_err(|e| format!("reading what `cargo metadata` printed: {e}"))
 }
 
-/// Where a release build leaves the product's binary.
-pub(crate) fn release_binary() -> Result<PathBuf, String> {
+/// Where cargo leaves what it builds.
+pub(crate) fn target() -> Result<PathBuf, String> {
     let metadata = metadata()?;
     let target = metadata["target_directory"].as_str().ok_or("`cargo metadata` names no target directory")?;
-    Ok(Path::new(target).join("release").join(format!("triphammer{}", std::env::consts::EXE_SUFFIX)))
+    Ok(PathBuf::from(target))
+}
+
+/// Where a release build leaves the product's binary.
+pub(crate) fn release_binary() -> Result<PathBuf, String> {
+    Ok(target()?.join("release").join(format!("triphammer{}", std::env::consts::EXE_SUFFIX)))
 }
 
 /// Builds the product's binary as its users get it.

@@ -7,6 +7,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore's whole purpose is to tell a person")]
 
+mod agents;
 mod bench;
 mod generated;
 mod house;
@@ -21,6 +22,8 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask <chore>
 
   test [--fail-fast]   install what the tests need (as root on Debian), then check and test everything
+  agents [NAME..]      install real agents below the target folder and run their tests; without a name, those of
+                       codex, pi, mini and opencode, and with TRIPHAMMER_ALL_AGENTS=1 those of all
   gen [--check]        write the generated files, or say which are stale
   tidy                 the checks on the sources that no compiler makes
   bench build [--json] seconds and crates of a cold release build
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["test"] => suite::test(false),
         ["test", "--fail-fast"] => suite::test(true),
+        ["agents", names @ ..] => agents::test(names),
         ["gen"] => generated::write(),
         ["gen", "--check"] => generated::check(),
         ["tidy"] => tidy::check(),

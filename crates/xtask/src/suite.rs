@@ -70,17 +70,18 @@ pub(crate) fn test(fail_fast: bool) -> Result<(), String> {
         command
     };
     steps.step("tests", || {
-        let (words, kind) = if has("nextest") {
-            (&["nextest", "run"][..], Runner::Nextest)
-        } else {
-            (&["test"][..], Runner::Libtest)
-        };
+        let (words, kind) = self::runner();
         let mut command = runner(words);
         command.args(TARGETS);
         steps::run_tests(command, kind)
     });
     steps.step("doctests", || steps::run_tests(runner(&["test", "--doc"]), Runner::Libtest));
     steps.end()
+}
+
+/// How tests are run here: the words for cargo, and who counts.
+pub(crate) fn runner() -> (&'static [&'static str], Runner) {
+    if has("nextest") { (&["nextest", "run"], Runner::Nextest) } else { (&["test"], Runner::Libtest) }
 }
 
 /// Whether cargo has that command.

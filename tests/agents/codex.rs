@@ -1,0 +1,39 @@
+//! Codex, through `OpenAI`'s responses.
+
+use triphammer_testkit::FAKE_MODEL;
+
+use crate::rig::{Real, THREE_REQUESTS};
+use crate::scenes;
+
+static CODEX: Real = Real {
+    kind: "codex",
+    secrets: &["FAKE_API_KEY"],
+    env: |_| Vec::new(),
+    configure: |rig, url| {
+        rig.write(
+            ".codex/config.toml",
+            &format!(
+                "model_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = \"{url}/v1\"\n\
+                 env_key = \"FAKE_API_KEY\"\nwire_api = \"responses\"\n"
+            ),
+        );
+        format!("model = \"{FAKE_MODEL}\"\n")
+    },
+    reports_files: true,
+    tokens: Some(THREE_REQUESTS),
+};
+
+#[test]
+fn a_finding_is_mended() {
+    scenes::a_finding_is_mended(&CODEX);
+}
+
+#[test]
+fn a_session_is_continued() {
+    scenes::a_session_is_continued(&CODEX);
+}
+
+#[test]
+fn nothing_outlives_a_kill() {
+    scenes::nothing_outlives_a_kill(&CODEX);
+}

@@ -1,0 +1,92 @@
+//! What every agent has to go through.
+
+use std::path::Path;
+
+use triphammer_model::WorkPath;
+use triphammer_model::movement::Standing;
+use triphammer_testkit::{FakeModel, ModelRequest, Script, Step};
+
+use crate::rig::{Real, Rig};
+
+/// What the gate says of the first attempt's work, and in no other case: the brief shows its command line as well.
+const FINDING: &str = "unfriendly: echo grumpy";
+
+/// A gate that a friendly greeting passes.
+const GATE: &str = "grep -q friendly hello.sh || { echo \"unfriendly: $(cat hello.sh)\"; exit 1; }";
+
+/// A model that writes what fails the gate, and what passes it once it was told of the finding.
+fn script(work: &Path) -> impl Fn(&ModelRequest) -> Step + use<> {
+    let path = |name: &str| work.join(name).to_str().unwrap().to_owned();
+    let attempt = |greeting: &str, notes: &str| {
+        Script::new([
+            Step::heredoc(&path("hello.sh"), &format!("echo {greeting}\n")),
+            Step::WriteCall { path: path(notes), content: "what was done\n".to_owned() },
+            Step::Text("All is done.".to_owned()),
+        ])
+    };
+    let first = attempt("grumpy", "notes-1.md");
+    let second = attempt("friendly", "notes-2.md");
+    move |request| {
+        let chosen = if request.prompt().contains(FINDING) { &second } else { &first };
+        chosen.step(request)
+    }
+}
+
+/// Two attempts: the first fails its gate, the finding reaches the model, the second is accepted.
+fn strike(real: &'static Real, more: &str) -> (Rig, Vec<ModelRequest>) {
+    let rig = Rig::new(real, GATE);
+    let model = FakeModel::start(script(&rig.work()));
+    rig.configure(&model.url(), more);
+    rig.run().expect("accepted", "gates-passed", 2, 0);
+    (rig, model.working_requests())
+}
+
+/// A run of two attempts, with what is observed of them and what is claimed.
+pub(crate) fn a_finding_is_mended(real: &'static Real) {
+    let (rig, requests) = strike(real, "");
+    let told: Vec<bool> = requests.iter().map(|request| request.text().contains(FINDING)).collect();
+    assert_eq!(told, [false, false, false, true, true, true], "three requests an attempt");
+    let run = rig.home.only_run();
+    for (attempt, notes) in [(1, "notes-1.md"), (2, "notes-2.md")] {
+        let movement = run.movement(attempt);
+        let path = |name: &str| WorkPath::from_bytes(name.as_bytes());
+        let observed: Vec<&WorkPath> = movement.observed.iter().map(|seen| &seen.path).collect();
+        assert_eq!(observed, [&path("hello.sh"), &path(notes)], "attempt {attempt}");
+        let claimed: Vec<_> = movement.claimed.iter().map(|claim| (&claim.path, claim.standing)).collect();
+        let notes = path(notes);
+        let expected = if real.reports_files { vec![(&notes, Standing::Observed)] } else { Vec::new() };
+        assert_eq!(claimed, expected, "what its shell wrote is observed and not claimed");
+        let receipt = run.receipt(attempt);
+        assert_eq!((receipt.fault, receipt.troubles.as_slice()), (None, [].as_slice()));
+        assert!(
+            receipt.commands.iter().any(|ran| ran.command.contains("END_OF_FILE")),
+            "{:?}",
+            receipt.commands
+        );
+        if real.tokens.is_some() {
+            assert_eq!(receipt.tokens, real.tokens, "attempt {attempt}");
+        }
+    }
+}
+
+/// The second brief goes into the session of the first.
+pub(crate) fn a_session_is_continued(real: &'static Real) {
+    let (rig, requests) = strike(real, "continue = true\n");
+    let run = rig.home.only_run();
+    let session = run.receipt(1).session;
+    assert!(session.is_some(), "it has a session");
+    assert_eq!(run.receipt(2).session, session);
+    let last = requests.last().unwrap().text();
+    assert!(
+        last.contains("echo grumpy") && last.contains(FINDING),
+        "the first attempt is in the second's context"
+    );
+}
+
+/// The run is killed while the agent waits for its model.
+pub(crate) fn nothing_outlives_a_kill(real: &'static Real) {
+    let model = FakeModel::saying([Step::Hang]);
+    let rig = Rig::new(real, GATE);
+    rig.configure(&model.url(), "");
+    rig.kill_while_it_asks(&model);
+}
