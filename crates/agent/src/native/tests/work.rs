@@ -102,7 +102,7 @@ fn a_refusal_reaches_the_model_and_nothing_runs() {
 fn what_fails_is_told_and_not_claimed() {
     let dir = tempfile::tempdir().expect("a folder");
     std::fs::write(dir.path().join("a"), "x x").expect("a file");
-    let limits = json!({ "limits": { "tool_timeout": 1 } });
+    let limits = json!({ "limits": { "tool_timeout": 2 } });
     let bad = [
         ("write", json!({ "path": "../out", "content": "" })),
         ("edit", json!({ "path": "a", "old": "x", "new": "y" })),
@@ -121,7 +121,7 @@ fn what_fails_is_told_and_not_claimed() {
         "the pattern is none",
         "outside of the workspace",
         "had this content before",
-        "before\n[killed: it ran longer than 1 s]",
+        "before\n[killed: it ran longer than 2 s]",
     ]) {
         assert!(result.content.contains(expected), "{}", result.content);
         assert_eq!(result.ok, expected.starts_with("had this"), "{}", result.content);
