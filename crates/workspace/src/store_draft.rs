@@ -113,7 +113,9 @@ mod tests {
         let names: std::collections::BTreeSet<_> = (0..1_000).map(|_| temporary_name("pack")).collect();
         assert_eq!(names.len(), 1_000);
         let process = std::process::id().to_string();
-        assert!(names.iter().all(|n| !n.ends_with(".idx") && !n.contains(&format!("_{process}_"))));
+        assert!(
+            names.iter().all(|n| Path::new(n).extension().is_none() && !n.contains(&format!("_{process}_")))
+        );
     }
 
     /// What stands at a draft's name is another's: it is neither written to, nor followed, nor removed.

@@ -228,13 +228,11 @@ impl Store {
 
     /// How many bytes a blob says that it holds, where that is told without reading it.
     pub(crate) fn size_of(&self, id: &ObjectId) -> Option<u64> {
-        match open_plain(&self.loose(id)) {
-            Ok(file) => Loose::begin(file).ok().map(|loose| loose.size),
-            Err(_) => {
-                let (pack, offset) = self.in_packs(id, true)?;
-                pack.blob_size(offset).ok()?
-            }
+        if let Ok(file) = open_plain(&self.loose(id)) {
+            return Loose::begin(file).ok().map(|loose| loose.size);
         }
+        let (pack, offset) = self.in_packs(id, true)?;
+        pack.blob_size(offset).ok()?
     }
 
     /// Reads an object from a pack.
