@@ -594,6 +594,25 @@ fn what_is_no_limit_is_a_typing_error() {
     }
 }
 
+/// A process that is killed while git works for it leaves a folder among the temporary ones.
+#[test]
+fn what_a_killed_process_left_among_temporary_folders_goes() {
+    let home = home();
+    accepted(&home, "a.txt", &[]);
+    let temporary = home.beside("temporary");
+    let old = temporary.join("tmp_triphammer_git_0123456789abcdef");
+    std::fs::create_dir_all(old.join("objects")).unwrap();
+    let long_ago = std::time::SystemTime::now() - Duration::from_hours(1);
+    std::fs::File::open(&old).unwrap().set_modified(long_ago).unwrap();
+    let mine = temporary.join("mine");
+    std::fs::create_dir(&mine).unwrap();
+    for (more, left) in [(&["--dry-run"][..], true), (&[], false)] {
+        let ran = Ran::of(home.command([&["gc"], more].concat()).env("TMPDIR", &temporary).output().unwrap());
+        assert_eq!((ran.code, old.exists(), mine.exists()), (Some(0), left, true), "{ran:?}");
+    }
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 1, "nor does it leave its own");
+}
+
 /// Killed again and again, it never loses what must stay, and comes to its end.
 #[test]
 fn a_kill_at_any_time_is_made_good_by_the_next() {

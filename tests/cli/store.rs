@@ -9,7 +9,7 @@ use triphammer_testkit::TestHome;
 use crate::common::{resume, strike};
 
 /// What an agent that works in the home itself can do to the store, and how a person mends it. `$OUT` is a folder outside.
-const DAMAGE: [(&str, &str, &str); 6] = [
+const DAMAGE: [(&str, &str, &str); 7] = [
     (
         "led elsewhere",
         "mv runs/.store.git \"$OUT/moved\"; mkdir \"$OUT/trap\"; ln -s \"$OUT/trap\" runs/.store.git",
@@ -34,6 +34,11 @@ const DAMAGE: [(&str, &str, &str); 6] = [
         "exchanged",
         "mv runs/.store.git \"$OUT/moved\"; mkdir \"$OUT/trap\"; git init -q --bare runs/.store.git",
         "rm -rf runs/.store.git; mv \"$OUT/moved\" runs/.store.git",
+    ),
+    (
+        "a list to borrow from that never ends",
+        "mkdir \"$OUT/trap\"; mkfifo runs/.store.git/objects/info/alternates",
+        "rm runs/.store.git/objects/info/alternates",
     ),
     (
         "a ref that is none",
@@ -90,6 +95,7 @@ fn a_store_that_cannot_be_used_stops_a_run_before_it_begins() {
         ("rm -r runs/.store.git; ln -s \"$OUT\" runs/.store.git", "is a link"),
         ("rm -r runs/.store.git; echo x > runs/.store.git", "is no folder"),
         ("rm -r runs/.store.git/refs; ln -s \"$OUT\" runs/.store.git/refs", "refs"),
+        ("mkfifo runs/.store.git/objects/info/alternates", "borrows nothing"),
     ] {
         let home = TestHome::with_gates(&[("done", "test -f done.txt")]);
         let out = home.beside("out");
@@ -111,4 +117,27 @@ fn a_store_that_cannot_be_used_stops_a_run_before_it_begins() {
             assert!(ran.code == Some(1) && ran.stderr.contains(".store.git"), "{damage}: {args:?}: {ran:?}");
         }
     }
+}
+
+/// What an agent writes into the store's own configuration has no say in anything that git is asked there.
+#[test]
+fn the_configuration_of_the_store_has_no_say() {
+    let home = TestHome::with_gates(&[("done", "test -f done.txt")]);
+    let pipe = home.beside("pipe");
+    let agent = format!(
+        "mkfifo '{0}'; printf '[include]\\n\\tpath = {0}\\n' >> runs/.store.git/config; touch done.txt",
+        pipe.display()
+    );
+    strike(&home, &agent, &[]).expect("accepted", "gates-passed", 1, 0);
+    assert!(pipe.exists() && home.read("runs/.store.git/config").contains("[include]"));
+    assert!(home.only_run().text("attempts/001/diff.patch").contains("done.txt"));
+    for args in [
+        &["diff", "latest", "0", "1"][..],
+        &["diff", "latest", "0", "1", "--json"],
+        &["gc", "--keep-days", "0"],
+    ] {
+        let ran = home.run(args);
+        assert!(ran.code == Some(0) && !ran.stdout.is_empty(), "{args:?}: {ran:?}");
+    }
+    assert_eq!(home.runs().len(), 0);
 }

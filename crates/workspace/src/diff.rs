@@ -1,17 +1,15 @@
 //! Differences between two trees of the store, told by the `git` command.
 
 use std::io::{self, Read};
-use std::process::{Command, Output, Stdio};
+use std::path::PathBuf;
+use std::process::Output;
 use std::time::Duration;
 
 use triphammer_model::{Change, TreeId, WorkPath};
 
-use crate::git::{complaint, drain, output_within};
+use crate::git::{PATIENCE, complaint, stream_within};
 use crate::root::work_path;
 use crate::store_objects::{Store, StoreError};
-
-/// How long git may think about a difference.
-const PATIENCE: Duration = Duration::from_mins(10);
 
 /// The largest file whose lines are compared in a text to be read.
 pub const READABLE: u64 = 8 << 20;
@@ -35,7 +33,23 @@ pub enum DiffError {
         /// What git said.
         said: String,
     },
-    /// A tree's id is none.
+    /// It waits for something.
+    #[error(
+        "git was silent for {} s while it compared {a} and {b}, and was ended: something keeps it waiting; \
+         `find '{}' ! -type f ! -type d` names what is no file",
+        patience.as_secs(), objects.display()
+    )]
+    Silent {
+        /// One tree.
+        a: TreeId,
+        /// The other.
+        b: TreeId,
+        /// How long it was waited for.
+        patience: Duration,
+        /// Where the objects are.
+        objects: PathBuf,
+    },
+    /// A tree's id is none, or the store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -57,9 +71,8 @@ impl Store {
     /// # Errors
     /// [`DiffError`].
     pub fn diff(&self, a: &TreeId, b: &TreeId) -> Result<Vec<TreeChange>, DiffError> {
-        let mut command = self.git();
-        command.args(["diff-tree", "-r", "-z", "-M", "--name-status", "--no-ext-diff"]);
-        let stdout = self.run(command, a, b)?;
+        let how = ["diff-tree", "-r", "-z", "-M", "--name-status", "--no-ext-diff"].map(str::to_owned);
+        let stdout = self.read(&how, a, b)?;
         let mut fields = stdout.split(|byte| *byte == 0);
         let mut changes = Vec::new();
         while let (Some(status), Some(path)) = (fields.next(), fields.next()) {
@@ -83,7 +96,7 @@ impl Store {
     /// # Errors
     /// [`DiffError`].
     pub fn diff_patch(&self, a: &TreeId, b: &TreeId) -> Result<Vec<u8>, DiffError> {
-        self.run(self.patch_command(), a, b)
+        self.read(&diff_with(&["--binary"]), a, b)
     }
 
     /// Hands the difference from tree `a` to tree `b` to `take` as it comes, to be read by somebody. Binary files, and
@@ -98,46 +111,69 @@ impl Store {
         b: &TreeId,
         take: impl FnOnce(&mut dyn Read) -> T,
     ) -> Result<T, DiffError> {
-        let (x, y) = (self.tree_id(a)?, self.tree_id(b)?);
-        let mut command = self.git();
-        command.arg("-c").arg(format!("core.bigFileThreshold={READABLE}")).args(DIFF).arg("-M");
-        command.arg(x.to_string()).arg(y.to_string()).arg("--");
-        let mut child =
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(DiffError::Git)?;
-        let stderr = drain(child.stderr.take());
-        let mut stdout: Box<dyn Read> = match child.stdout.take() {
-            Some(stdout) => Box::new(stdout),
-            None => Box::new(io::empty()),
-        };
-        let taken = take(&mut stdout);
-        // Whoever stopped reading has a reason of their own; git ends as it would have.
-        io::copy(&mut stdout, &mut io::sink()).map_err(DiffError::Git)?;
-        let status = child.wait().map_err(DiffError::Git)?;
-        if status.success() {
-            return Ok(taken);
-        }
-        let stderr = stderr.recv_timeout(PATIENCE).unwrap_or_else(|_| Ok(Vec::new())).unwrap_or_default();
-        let said = complaint(&Output { status, stdout: Vec::new(), stderr });
-        Err(DiffError::Failed { a: a.clone(), b: b.clone(), said })
+        let mut how = vec!["-c".to_owned(), format!("core.bigFileThreshold={READABLE}")];
+        how.extend(diff_with(&[]));
+        self.compare(&how, a, b, PATIENCE, take)
     }
 
-    fn patch_command(&self) -> Command {
-        let mut command = self.git();
-        command.args(DIFF).args(["--binary", "-M"]);
-        command
+    fn read(&self, how: &[String], a: &TreeId, b: &TreeId) -> Result<Vec<u8>, DiffError> {
+        let mut all = Vec::new();
+        let read = self.compare(how, a, b, PATIENCE, |from| from.read_to_end(&mut all).map(drop))?;
+        read.map_err(DiffError::Git)?;
+        Ok(all)
     }
 
-    fn run(&self, mut command: Command, a: &TreeId, b: &TreeId) -> Result<Vec<u8>, DiffError> {
+    fn compare<T>(
+        &self,
+        how: &[String],
+        a: &TreeId,
+        b: &TreeId,
+        patience: Duration,
+        take: impl FnOnce(&mut dyn Read) -> T,
+    ) -> Result<T, DiffError> {
         let (x, y) = (self.tree_id(a)?, self.tree_id(b)?);
-        command.arg(x.to_string()).arg(y.to_string()).arg("--");
-        let output = output_within(command, PATIENCE).map_err(DiffError::Git)?;
-        if output.status.success() {
-            return Ok(output.stdout);
+        let scratch = self.scratch()?;
+        let mut command = scratch.git();
+        command.args(how).arg(x.to_string()).arg(y.to_string()).arg("--");
+        let (a, b) = (a.clone(), b.clone());
+        match stream_within(command, patience, take) {
+            Ok((taken, Output { status, .. })) if status.success() => Ok(taken),
+            Ok((_, output)) => Err(DiffError::Failed { a, b, said: complaint(&output) }),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                Err(DiffError::Silent { a, b, patience, objects: self.dir().join("objects") })
+            }
+            Err(error) => Err(DiffError::Git(error)),
         }
-        Err(DiffError::Failed { a: a.clone(), b: b.clone(), said: complaint(&output) })
     }
+}
+
+fn diff_with(more: &[&str]) -> Vec<String> {
+    DIFF.iter().chain(more).chain(&["-M"]).map(|&word| word.to_owned()).collect()
 }
 
 fn change(change: Change, path: &[u8], from: Option<&[u8]>) -> TreeChange {
     TreeChange { change, path: work_path(path), renamed_from: from.map(work_path) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store_objects::ObjectKind;
+
+    /// A tree that cannot be read without waiting for ever.
+    #[test]
+    fn git_that_falls_silent_is_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("runs/.store.git")).unwrap();
+        let tree = TreeId::from(store.put(ObjectKind::Tree, b"").unwrap());
+        let other = TreeId::new("12".repeat(20));
+        let place = store.loose(&store.tree_id(&other).unwrap());
+        std::fs::create_dir(place.parent().unwrap()).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&place).status().unwrap();
+        assert!(made.success());
+        let patience = Duration::from_millis(100);
+        let error = store.compare(&diff_with(&[]), &tree, &other, patience, |_| ()).unwrap_err();
+        assert!(matches!(error, DiffError::Silent { .. }), "{error}");
+        assert!(error.to_string().contains(&format!("find '{}/objects'", store.dir().display())), "{error}");
+    }
 }

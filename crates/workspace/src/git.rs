@@ -86,6 +86,84 @@ pub(crate) fn sift_within(
     finish_within(command, None, patience, sift)
 }
 
+/// Runs `command` and hands what it prints to `take` as it comes, all that `take` leaves being read and dropped. It is
+/// killed when it prints nothing for as long as `patience` lasts; then reading fails.
+pub(crate) fn stream_within<T>(
+    mut command: Command,
+    patience: Duration,
+    take: impl FnOnce(&mut dyn Read) -> T,
+) -> io::Result<(T, Output)> {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut stdout = Chunks::of(child.stdout.take(), patience);
+    let stderr = drain(child.stderr.take());
+    let taken = take(&mut stdout);
+    if let Err(error) = io::copy(&mut stdout, &mut io::sink()) {
+        child.kill()?;
+        child.wait()?;
+        return Err(error);
+    }
+    let stderr = stderr.recv_timeout(patience).unwrap_or_else(|_| Ok(Vec::new()))?;
+    Ok((taken, Output { status: child.wait()?, stdout: Vec::new(), stderr }))
+}
+
+/// What a command prints, read so that its silence ends.
+struct Chunks {
+    coming: mpsc::Receiver<io::Result<Vec<u8>>>,
+    chunk: io::Cursor<Vec<u8>>,
+    patience: Duration,
+    silent: bool,
+}
+
+/// How much is read ahead.
+const AHEAD: usize = 4;
+
+impl Chunks {
+    fn of(stream: Option<impl Read + Send + 'static>, patience: Duration) -> Self {
+        let (send, coming) = mpsc::sync_channel(AHEAD);
+        std::thread::spawn(move || {
+            let Some(mut stream) = stream else { return };
+            loop {
+                let mut chunk = vec![0; 1 << 16];
+                let read = stream.read(&mut chunk).map(|n| {
+                    chunk.truncate(n);
+                    chunk
+                });
+                let is_last = read.as_ref().is_ok_and(Vec::is_empty);
+                let is_passing = read.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::Interrupted);
+                // Nobody listens any more when the command was given up.
+                if is_last || (!is_passing && send.send(read).is_err()) {
+                    return;
+                }
+            }
+        });
+        Self { coming, chunk: io::Cursor::default(), patience, silent: false }
+    }
+}
+
+impl Read for Chunks {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let n = self.chunk.read(into)?;
+        if n > 0 || into.is_empty() {
+            return Ok(n);
+        }
+        // Once it was silent nobody waits again.
+        let patience = if self.silent { Duration::ZERO } else { self.patience };
+        match self.coming.recv_timeout(patience) {
+            Ok(chunk) => self.chunk = io::Cursor::new(chunk?),
+            Err(mpsc::RecvTimeoutError::Disconnected) if !self.silent => return Ok(0),
+            Err(_) => {
+                self.silent = true;
+                return Err(no_answer(self.patience));
+            }
+        }
+        self.chunk.read(into)
+    }
+}
+
+fn no_answer(patience: Duration) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, format!("git gave no answer in {} s", patience.as_secs()))
+}
+
 fn finish_within(
     mut command: Command,
     input: Option<Vec<u8>>,
@@ -106,8 +184,7 @@ fn finish_within(
     let Ok(stdout) = stdout.recv_timeout(patience) else {
         child.kill()?;
         child.wait()?;
-        let what = format!("git gave no answer in {} s", patience.as_secs());
-        return Err(io::Error::new(io::ErrorKind::TimedOut, what));
+        return Err(no_answer(patience));
     };
     let stdout = stdout?;
     let stderr = stderr.recv_timeout(patience).unwrap_or_else(|_| Ok(Vec::new()))?;
@@ -299,6 +376,40 @@ mod tests {
         let (tracked, note) = tracked_directories(dir.path());
         assert_eq!((tracked.into_iter().collect::<Vec<_>>(), note), (vec![b".x".to_vec()], None));
         assert!(!trap.exists());
+    }
+
+    fn sh(line: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", line]);
+        command
+    }
+
+    #[test]
+    fn what_is_printed_is_handed_on_whole() {
+        let mut count = 0;
+        let all = |from: &mut dyn Read| io::copy(from, &mut io::sink()).map(|n| count = n).unwrap();
+        let ((), output) =
+            stream_within(sh("head -c 3000000 /dev/zero; echo why >&2; exit 3"), PATIENCE, all).unwrap();
+        assert_eq!((count, output.status.code(), &*output.stderr), (3_000_000, Some(3), &b"why\n"[..]));
+        // Whoever takes little, or nothing, holds nobody up.
+        for few in [0, 10] {
+            let little = |from: &mut dyn Read| io::copy(&mut from.take(few), &mut io::sink()).unwrap();
+            let (took, output) = stream_within(sh("head -c 3000000 /dev/zero"), PATIENCE, little).unwrap();
+            assert!(took == few && output.status.success());
+        }
+    }
+
+    /// A reader that takes the error for its own, and one that asks again, change nothing.
+    #[test]
+    fn a_command_that_falls_silent_is_ended() {
+        for line in ["exec sleep 1000", "echo begun; exec sleep 1000"] {
+            let patience = Duration::from_millis(50);
+            let swallow = |from: &mut dyn Read| (0..9).map(|_| from.read(&mut [0; 9]).is_err()).next_back();
+            match stream_within(sh(line), patience, swallow) {
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{line}"),
+                Ok(_) => panic!("{line}: it was not ended"),
+            }
+        }
     }
 
     #[test]

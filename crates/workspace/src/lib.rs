@@ -54,6 +54,7 @@ mod store_lock;
 pub mod store_objects;
 mod store_packs;
 mod store_refs;
+mod store_scratch;
 mod tick;
 pub mod trees;
 mod walk;

@@ -61,6 +61,7 @@ pub(crate) fn check(dir: &Path) -> Result<Found, StoreError> {
             return Err(strange(&entry.path(), "is a link", cure.to_owned()));
         }
     }
+    check_lends_only(dir)?;
     let mend = || {
         format!(
             "if no newer triphammer made this store, `git init --bare '{}'` mends it; objects stay as they are",
@@ -89,6 +90,29 @@ pub(crate) fn check(dir: &Path) -> Result<Found, StoreError> {
         }
         Err(source) => Err(StoreError::File { path: head, what: "read", source }),
     }
+}
+
+/// Where git looks for stores to borrow from.
+const BORROWS: [&str; 2] = ["objects/info/alternates", "objects/info/http-alternates"];
+
+/// Refuses a store that borrows objects: they would go with another one, and git could wait for ever for what stands in
+/// the list's place.
+pub(crate) fn check_lends_only(dir: &Path) -> Result<(), StoreError> {
+    for list in BORROWS {
+        let path = dir.join(list);
+        if kind_of(&path)?.is_some() {
+            return Err(StoreError::Strange {
+                what: "is there, and a store borrows nothing".to_owned(),
+                cure: format!(
+                    "remove it; when trees are incomplete then, fetch them from where they are, for instance by \
+                     `git --git-dir='{}' fetch`",
+                    dir.display()
+                ),
+                path,
+            });
+        }
+    }
+    Ok(())
 }
 
 fn is_head(text: &[u8]) -> bool {

@@ -7,13 +7,13 @@
 //! nothing is reached are deleted, which needs no room on a full disk; packs that hold both are written anew, checked,
 //! put in place, and only then are the old ones deleted. A kill at any point leaves each reached object at least once.
 //!
-//! Git works here from a scratch repository that only borrows the store's objects, so that nothing of the store's own
-//! configuration, which an agent may have written to, has a say.
+//! Git works here from a scratch repository, see [`crate::store_scratch`], and before it begins all that it could open
+//! is looked at: what is no file would make it wait for ever.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -21,12 +21,13 @@ use std::time::{Duration, SystemTime};
 
 use triphammer_model::RunId;
 
-use crate::git::{complaint, exchange_within, git, output_within};
+use crate::git::{complaint, exchange_within, output_within};
 use crate::object_id::{ObjectId, id_lines};
 use crate::packs::Index;
-use crate::store_draft::{UNFINISHED, temporary_name};
+use crate::store_draft::UNFINISHED;
 use crate::store_lock::{Alone, Exclusive};
 use crate::store_objects::{Store, StoreError};
+use crate::store_scratch;
 
 /// How long git may take to list or write objects.
 const PATIENCE: Duration = Duration::from_hours(1);
@@ -209,6 +210,7 @@ impl Store {
         self.check_place().map_err(failed(self.dir(), "cleaned up"))?;
         // First of all, so that nobody, git included, takes what was never completed for a part of the store.
         self.sweep_leftovers()?;
+        store_scratch::sweep(SystemTime::now());
         let roots: Vec<ObjectId> = self.refs()?.into_values().collect();
         let packs = self.packs()?;
         let reached = self.reached(&roots)?;
@@ -228,14 +230,36 @@ impl Store {
         if roots.is_empty() {
             return Ok(HashSet::new());
         }
-        let scratch = Scratch::make()?;
-        let mut command = scratch.git(self);
+        self.check_files()?;
+        let scratch = self.scratch()?;
+        let mut command = scratch.git();
         command.args(["rev-list", "--objects", "--no-object-names", "--stdin"]);
         let said = self.exchange(command, roots, "list the objects of")?;
         let ids = said.split(|b| *b == b'\n').filter_map(|line| std::str::from_utf8(line).ok()?.parse().ok());
         let mut reached: HashSet<ObjectId> = ids.collect();
         reached.extend(roots);
         Ok(reached)
+    }
+
+    /// Refuses where something that is neither a file nor a folder is among the objects.
+    fn check_files(&self) -> Result<(), PruneError> {
+        let mut pending = vec![self.dir().join("objects")];
+        while let Some(folder) = pending.pop() {
+            for entry in std::fs::read_dir(&folder).map_err(failed(&folder, "read"))? {
+                let entry = entry.map_err(failed(&folder, "read"))?;
+                let kind = entry.file_type().map_err(failed(&entry.path(), "read"))?;
+                if kind.is_dir() {
+                    pending.push(entry.path());
+                } else if !kind.is_file() {
+                    return Err(PruneError::Store(StoreError::Strange {
+                        path: entry.path(),
+                        what: "is no file, and no part of a store".to_owned(),
+                        cure: "git could wait there for ever; remove it".to_owned(),
+                    }));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Runs a git command that reads object ids.
@@ -417,8 +441,8 @@ impl Store {
         if wanted.is_empty() {
             return Ok(Vec::new());
         }
-        let scratch = Scratch::make()?;
-        let mut command = scratch.git(self);
+        let scratch = self.scratch()?;
+        let mut command = scratch.git();
         // Without deltas, so that we read it without git.
         command.args(["pack-objects", "-q", "--no-reuse-delta", "--depth=0", "--window=0", "--threads=2"]);
         command.arg(work.join("pack"));
@@ -426,7 +450,7 @@ impl Store {
         let made: Vec<PathBuf> =
             list(work)?.into_iter().filter(|p| p.extension().is_some_and(|e| e == "idx")).collect();
         for index in &made {
-            let mut command = scratch.git(self);
+            let mut command = scratch.git();
             command.arg("verify-pack").arg(index);
             self.answer(output_within(command, PATIENCE), "check a new pack of")?;
         }
@@ -484,40 +508,6 @@ struct Left {
     packs: Vec<Arc<Index>>,
     /// Whether one of them holds something to drop.
     mixed: bool,
-}
-
-/// A bare repository without anything, outside of the store, through which git reads the store's objects.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn make() -> Result<Self, PruneError> {
-        let path = std::env::temp_dir().join(temporary_name("triphammer_gc"));
-        let made = || -> io::Result<Self> {
-            std::fs::DirBuilder::new().mode(0o700).create(&path)?;
-            let scratch = Self(path.clone());
-            for folder in ["objects", "refs"] {
-                std::fs::create_dir(path.join(folder))?;
-            }
-            std::fs::write(path.join("HEAD"), "ref: refs/heads/none\n")?;
-            std::fs::write(path.join("config"), "[core]\n\trepositoryformatversion = 0\n\tbare = true\n")?;
-            Ok(scratch)
-        };
-        made().map_err(failed(&path, "made"))
-    }
-
-    /// Git with the store's objects and nothing else of it.
-    fn git(&self, store: &Store) -> Command {
-        let mut command = git();
-        command.env("GIT_DIR", &self.0).env("GIT_OBJECT_DIRECTORY", store.dir().join("objects"));
-        command
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // A few small files in the folder for temporary ones.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 fn failed(path: &Path, what: &'static str) -> impl Fn(io::Error) -> PruneError + use<> {

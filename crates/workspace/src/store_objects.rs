@@ -249,8 +249,9 @@ impl Store {
             // Somebody's own git has packed it with deltas.
             Ok(None) => {
                 let id = id.to_string();
+                let scratch = self.scratch()?;
                 let ask = |what: &str| {
-                    let mut command = self.git();
+                    let mut command = scratch.git();
                     command.args(["cat-file", what, &id]);
                     let output = output_within(command, crate::git::PATIENCE)
                         .map_err(|source| StoreError::File { path: self.pack_dir(), what: "read", source })?;
@@ -283,7 +284,7 @@ impl Store {
         self.get(ObjectKind::Blob, id)
     }
 
-    /// The `git` command on this repository.
+    /// The `git` command on this repository, with its configuration; see [`Store::scratch`] for the one without.
     pub(crate) fn git(&self) -> std::process::Command {
         let mut command = git();
         command.arg("--git-dir").arg(&*self.dir);

@@ -19,6 +19,8 @@ mod store_disk;
 #[cfg(test)]
 mod store_gc;
 #[cfg(test)]
+mod store_git;
+#[cfg(test)]
 mod store_planted;
 #[cfg(test)]
 mod trees;
