@@ -1,5 +1,6 @@
 //! Codex, through `OpenAI`'s responses.
 
+use triphammer_model::FaultKind;
 use triphammer_testkit::FAKE_MODEL;
 
 use crate::rig::{Real, THREE_REQUESTS};
@@ -21,6 +22,7 @@ static CODEX: Real = Real {
     },
     reports_files: true,
     tokens: Some(THREE_REQUESTS),
+    refusal: FaultKind::Authentication,
 };
 
 #[test]
@@ -36,4 +38,9 @@ fn a_session_is_continued() {
 #[test]
 fn nothing_outlives_a_kill() {
     scenes::nothing_outlives_a_kill(&CODEX);
+}
+
+#[test]
+fn a_refused_key_suspends() {
+    scenes::a_refused_key_suspends(&CODEX);
 }

@@ -8,6 +8,8 @@
 )]
 
 mod codex;
+mod mini;
+mod opencode;
 mod pi;
 mod rig;
 mod scenes;

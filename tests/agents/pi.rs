@@ -1,6 +1,7 @@
 //! pi, through `OpenAI`'s chat completions.
 
 use serde_json::json;
+use triphammer_model::FaultKind;
 use triphammer_testkit::FAKE_MODEL;
 
 use crate::rig::{KEY, Real, THREE_REQUESTS};
@@ -31,6 +32,8 @@ static PI: Real = Real {
     },
     reports_files: true,
     tokens: Some(THREE_REQUESTS),
+    // Its stream has the status of a failed call in a text for people only.
+    refusal: FaultKind::Overloaded,
 };
 
 #[test]
@@ -46,4 +49,9 @@ fn a_session_is_continued() {
 #[test]
 fn nothing_outlives_a_kill() {
     scenes::nothing_outlives_a_kill(&PI);
+}
+
+#[test]
+fn a_refused_key_suspends() {
+    scenes::a_refused_key_suspends(&PI);
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use triphammer_model::Tokens;
+use triphammer_model::{FaultKind, Tokens};
 use triphammer_testkit::{FakeModel, Ran, TestHome, is_alive, wait_until};
 
 /// Where the installed agents' programs are; set by `cargo xtask agents`.
@@ -30,6 +30,8 @@ pub(crate) struct Real {
     pub(crate) reports_files: bool,
     /// Tokens that it reports for the three requests of an attempt; `None` where it asks more beside.
     pub(crate) tokens: Option<Tokens>,
+    /// What a refused key looks like in what it says.
+    pub(crate) refusal: FaultKind,
 }
 
 /// What three requests without any beside cost, the cache apart.

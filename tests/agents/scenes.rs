@@ -4,7 +4,7 @@ use std::path::Path;
 
 use triphammer_model::WorkPath;
 use triphammer_model::movement::Standing;
-use triphammer_testkit::{FakeModel, ModelRequest, Script, Step};
+use triphammer_testkit::{Failure, FakeModel, ModelRequest, Script, Step};
 
 use crate::rig::{Real, Rig};
 
@@ -89,4 +89,16 @@ pub(crate) fn nothing_outlives_a_kill(real: &'static Real) {
     let rig = Rig::new(real, GATE);
     rig.configure(&model.url(), "");
     rig.kill_while_it_asks(&model);
+}
+
+/// A key that is not accepted suspends the run and charges no attempt, whatever the agent's exit code says.
+pub(crate) fn a_refused_key_suspends(real: &'static Real) {
+    let model = FakeModel::saying([Step::Fails(Failure::Authentication, Vec::new())]);
+    let rig = Rig::new(real, GATE);
+    rig.configure(&model.url(), "");
+    let ran = rig.run();
+    let receipt = rig.home.only_run().receipt(1);
+    assert_eq!(receipt.fault.map(|fault| fault.kind), Some(real.refusal));
+    let reason = serde_json::to_value(real.refusal).unwrap();
+    ran.expect("suspended", reason.as_str().unwrap(), 0, 5);
 }

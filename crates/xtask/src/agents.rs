@@ -72,7 +72,9 @@ pub(crate) fn test(names: &[&str]) -> Result<(), String> {
     });
     for agent in &AGENTS {
         let of_agent = format!("{}::", agent.name);
-        let count = tests.iter().filter(|test| test.starts_with(&of_agent)).count() as u64;
+        let own: Vec<&str> =
+            tests.iter().map(String::as_str).filter(|test| test.starts_with(&of_agent)).collect();
+        let count = own.len() as u64;
         if !wanted(agent) {
             if names.is_empty() {
                 steps.not_run(agent.name, count, &format!("set {ALL}=1 to have its tests run"));
@@ -82,7 +84,7 @@ pub(crate) fn test(names: &[&str]) -> Result<(), String> {
         match agent.lacks() {
             Some(tool) => steps.not_run(agent.name, count, &format!("{tool} is missing")),
             None => steps.step(agent.name, || match agent.install(&folder) {
-                Ok(programs) => run(&of_agent, programs),
+                Ok(programs) => run(&own, programs),
                 Err(what) => Ended::Failed(Tally::default(), what),
             }),
         }
@@ -162,25 +164,17 @@ fn build() -> Result<Vec<String>, String> {
     Ok(listed.lines().filter_map(|line| Some(line.strip_suffix(": test")?.to_owned())).collect())
 }
 
-fn run(of_agent: &str, programs: PathBuf) -> Ended {
+fn run(tests: &[&str], programs: PathBuf) -> Ended {
+    if tests.is_empty() {
+        return Ended::Failed(Tally::default(), "it has no tests".to_owned());
+    }
     let (words, kind) = suite::runner();
     let mut command = cargo(words.iter().copied());
-    command.args([
-        "--locked",
-        "--package",
-        "triphammer-tests",
-        "--test",
-        "agents",
-        "--no-fail-fast",
-        of_agent,
-    ]);
-    command.env(PROGRAMS, programs);
+    command.args(["--locked", "--package", "triphammer-tests", "--test", "agents", "--no-fail-fast"]);
+    command.args(["--", "--exact"]).args(tests).env(PROGRAMS, programs);
     // The tests of other agents are left out on purpose; those that are not run are counted where they belong.
     let own = |tally: Tally| Tally { skipped: 0, ..tally };
     match steps::run_tests(command, kind) {
-        Ended::Well(tally) if tally.passed == 0 => {
-            Ended::Failed(own(tally), format!("there is no test of `{of_agent}`"))
-        }
         Ended::Well(tally) => Ended::Well(own(tally)),
         Ended::Failed(tally, what) => Ended::Failed(own(tally), what),
         ended @ Ended::NotRun(..) => ended,

@@ -1,0 +1,57 @@
+//! opencode, through `OpenAI`'s chat completions.
+
+use serde_json::json;
+use triphammer_model::FaultKind;
+use triphammer_testkit::FAKE_MODEL;
+
+use crate::rig::{KEY, Real, THREE_REQUESTS};
+use crate::scenes;
+
+static OPENCODE: Real = Real {
+    kind: "opencode",
+    secrets: &[],
+    env: |_| vec!["OPENCODE_DISABLE_MODELS_FETCH=1".to_owned()],
+    configure: |rig, url| {
+        let model = json!({
+            "name": FAKE_MODEL,
+            "cost": {"input": 0, "output": 0},
+            "limit": {"context": 128_000, "output": 4096},
+            "tool_call": true,
+        });
+        let provider = json!({
+            "npm": "@ai-sdk/openai-compatible",
+            "name": "fake",
+            "options": {"baseURL": format!("{url}/v1"), "apiKey": KEY},
+            "models": {FAKE_MODEL: model},
+        });
+        let config = json!({
+            "provider": {"fake": provider},
+            "permission": {"edit": "allow", "bash": "allow"},
+        });
+        rig.write(".config/opencode/opencode.json", &config.to_string());
+        format!("model = \"fake/{FAKE_MODEL}\"\n")
+    },
+    reports_files: true,
+    tokens: Some(THREE_REQUESTS),
+    refusal: FaultKind::Authentication,
+};
+
+#[test]
+fn a_finding_is_mended() {
+    scenes::a_finding_is_mended(&OPENCODE);
+}
+
+#[test]
+fn a_session_is_continued() {
+    scenes::a_session_is_continued(&OPENCODE);
+}
+
+#[test]
+fn nothing_outlives_a_kill() {
+    scenes::nothing_outlives_a_kill(&OPENCODE);
+}
+
+#[test]
+fn a_refused_key_suspends() {
+    scenes::a_refused_key_suspends(&OPENCODE);
+}
