@@ -7,9 +7,12 @@
     reason = "a test that cannot go on says why and fails there"
 )]
 
+mod claude;
 mod codex;
+mod gemini;
 mod mini;
 mod opencode;
 mod pi;
+mod qwen;
 mod rig;
 mod scenes;

@@ -1,0 +1,45 @@
+//! Gemini CLI, through Gemini's content generation.
+
+use serde_json::json;
+use triphammer_model::FaultKind;
+
+use crate::rig::{Real, THREE_REQUESTS};
+use crate::scenes;
+
+static GEMINI: Real = Real {
+    kind: "gemini",
+    secrets: &["GEMINI_API_KEY"],
+    env: |url| vec![format!("GOOGLE_GEMINI_BASE_URL={url}")],
+    configure: |rig, _| {
+        let settings = json!({
+            "security": {"auth": {"selectedType": "gemini-api-key"}},
+            "privacy": {"usageStatisticsEnabled": false},
+        });
+        rig.write(".gemini/settings.json", &settings.to_string());
+        // It accepts the names of its own models only.
+        "model = \"gemini-2.5-flash\"\n".to_owned()
+    },
+    reports_files: true,
+    tokens: Some(THREE_REQUESTS),
+    refusal: FaultKind::Authentication,
+};
+
+#[test]
+fn a_finding_is_mended() {
+    scenes::a_finding_is_mended(&GEMINI);
+}
+
+#[test]
+fn a_session_is_continued() {
+    scenes::a_session_is_continued(&GEMINI);
+}
+
+#[test]
+fn nothing_outlives_a_kill() {
+    scenes::nothing_outlives_a_kill(&GEMINI);
+}
+
+#[test]
+fn a_refused_key_suspends() {
+    scenes::a_refused_key_suspends(&GEMINI);
+}
