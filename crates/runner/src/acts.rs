@@ -253,6 +253,13 @@ pub fn restore(runs: &Runs, id: &RunId, attempt: u32, to: &Path, force: bool) ->
     let store = Store::open(&runs.path().join(".store.git")).map_err(ActError::failed)?;
     let name = if attempt == 0 { "0".to_owned() } else { Attempt::new(attempt).dir_name() };
     let kept = store.kept(id, &name).map_err(ActError::failed)?;
+    let (target, record) = (std::fs::canonicalize(to), std::fs::canonicalize(runs.path()));
+    if target.is_ok_and(|target| record.is_ok_and(|record| target.starts_with(record))) {
+        return Err(ActError::Refused(format!(
+            "`{}` lies in the records of runs, which a restore would destroy: name another folder",
+            to.display()
+        )));
+    }
     let tools = store.kept_infrastructure(id, &name).map_err(ActError::failed)?;
     // What the run passed over was not its to keep, and is not this command's to remove.
     let config = ZoneConfig { skip: skipped(runs, id), runs: Some(runs.path().to_owned()) };

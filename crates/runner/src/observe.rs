@@ -5,7 +5,9 @@ use std::time::{Duration, Instant, SystemTime};
 use triphammer_gate::Offence;
 use triphammer_model::movement::Infrastructure;
 use triphammer_model::{Attempt, Bounds, ClaimedFile, Content, Event, Movement, Observed, Receipt, TreeId};
-use triphammer_workspace::{ClaimScene, Look, Window, fingerprint_file, moved, moved_infrastructure, stand};
+use triphammer_workspace::{
+    ClaimScene, Look, Window, fingerprint_file, moved, moved_directories, moved_infrastructure, stand,
+};
 
 use crate::attempt::{INFRASTRUCTURE_FILE, before_name};
 use crate::error::{Doing, Trouble};
@@ -41,6 +43,12 @@ impl Run<'_> {
             infrastructure,
             bounds: with_infrastructure(after.bounds(), infrastructure_bounds),
         };
+        let directories = moved_directories(&before, &after);
+        if movement.observed.is_empty() && directories > 0 {
+            movement.bounds.notes.push(format!(
+                "{directories} directories were made, removed or given other modes; without a file that is no movement"
+            ));
+        }
         movement.settle(&self.settings.policy, unverifiable);
         for o in movement.observed.iter().filter(|o| o.content != Content::Same) {
             self.sight.moved_by_agents.insert(o.path.clone());

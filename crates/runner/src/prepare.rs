@@ -269,6 +269,7 @@ impl Ground<'_> {
         }
         // What is a cache or a tool folder there is one here: zones are told by relative paths.
         if let Some((_, (zones, _))) = kept {
+            let zones = zones.for_copy(&root).map_err(StartError::infrastructure)?;
             return Ok((root, zones));
         }
         let zones = ZoneMap::capture(&root, zone_config).map_err(StartError::infrastructure)?;

@@ -175,7 +175,9 @@ impl Plan {
         let paths: BTreeSet<&WorkPath> = base_files.keys().chain(their_files.keys()).collect();
         for path in paths {
             let (was, wanted) = (base_files.get(path), their_files.get(path));
-            if !same(was, wanted) {
+            if wanted.is_none() && theirs.manifest.is_unseen(path) {
+                plan.conflict(path, "the run could not look at it, so what became of it is not known");
+            } else if !same(was, wanted) {
                 plan.decide(eyes, &have, path, was, wanted)?;
             }
         }

@@ -23,12 +23,14 @@
 
 pub mod apply;
 pub mod claims;
+pub mod deeds;
 mod descend;
 pub mod diff;
 pub mod elsewhere;
 mod facts;
 pub mod fingerprint_file;
 pub mod git;
+mod history;
 pub mod infrastructure;
 pub mod isolate;
 pub mod lease;
@@ -62,14 +64,16 @@ pub mod zones;
 
 pub use apply::{ApplyError, ApplyReport, Conflict, apply};
 pub use claims::{ClaimScene, Window, stand};
+pub use deeds::{Deed, Left};
 pub use diff::{DiffError, TreeChange};
 pub use elsewhere::{ElsewhereError, commits_not_in, unknown_content};
 pub use fingerprint_file::FingerprintError;
+pub use history::HistoryError;
 pub use infrastructure::{INFRASTRUCTURE_LIMIT, restore_infrastructure};
 pub use isolate::{Carried, IsolateError, Isolated, Place, Start, carry, isolate, state_folder};
 pub use lease::{Lease, LeaseError};
 pub use look::{DEFAULT_LIMIT, Eyes, Look, LookError};
-pub use movement::{moved, moved_infrastructure};
+pub use movement::{moved, moved_directories, moved_infrastructure};
 pub use newest::{BULK, Moves, Newest, NewestFirst, newest_first};
 pub use protect::{Checked, Offence, ProtectError, Protected};
 pub use restore::{Onto, RestoreError, Restored, restore};

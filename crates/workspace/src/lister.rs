@@ -48,8 +48,8 @@ impl Want {
     }
 }
 
-/// Answers whether the valid tag in a directory is believed.
-pub(crate) type TagJudge<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
+/// Answers whether the valid tag in a directory is believed, by its path and by which directory it is.
+pub(crate) type TagJudge<'a> = &'a (dyn Fn(&[u8], &Origin) -> bool + Sync);
 
 /// What a pass goes by; its threads share it.
 pub(crate) struct Scene<'a> {
@@ -61,6 +61,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) weak: Option<&'static str>,
     /// The same of file systems that are mounted below.
     pub(crate) weak_below: Mutex<BTreeSet<&'static str>>,
+    /// Directories that lie on another device than the workspace.
+    pub(crate) elsewhere: Mutex<BTreeSet<Vec<u8>>>,
     pub(crate) believes_tag: TagJudge<'a>,
 }
 
@@ -68,7 +70,16 @@ impl<'a> Scene<'a> {
     pub(crate) fn new(root: &'a Root, zones: &'a ZoneMap, want: Want, believes_tag: TagJudge<'a>) -> Self {
         let device = Facts::of_open(root.fd()).map_or(0, |(_, device)| device);
         let weak = Root::weak_times(root.fd());
-        Self { root, zones, want, device, weak, weak_below: Mutex::default(), believes_tag }
+        Self {
+            root,
+            zones,
+            want,
+            device,
+            weak,
+            weak_below: Mutex::default(),
+            elsewhere: Mutex::default(),
+            believes_tag,
+        }
     }
 
     /// Whether times are weak in the open directory `fd`, which lies on `device`.
@@ -82,13 +93,38 @@ impl<'a> Scene<'a> {
     }
 }
 
+/// Which directory it is, wherever it was moved to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Origin {
+    pub(crate) ino: u64,
+    /// When it was made, in nanoseconds since 1970, where the file system knows.
+    pub(crate) born: Option<i64>,
+}
+
+impl Origin {
+    pub(crate) fn of(fd: BorrowedFd<'_>) -> Self {
+        let ino = Facts::of_open(fd).map_or(0, |(facts, _)| facts.ino);
+        #[cfg(target_os = "linux")]
+        let born = {
+            use rustix::fs::{AtFlags, StatxFlags, statx};
+            let stat = statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::BTIME).ok();
+            let known = stat.filter(|stat| stat.stx_mask & StatxFlags::BTIME.bits() != 0);
+            known.map(|stat| tick::nanos(stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec))
+        };
+        #[cfg(not(target_os = "linux"))]
+        let born = None;
+        Self { ino, born }
+    }
+}
+
 /// Flags with which a directory is opened to be listed.
 pub(crate) const LIST: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Whether the directory `dir` carries a `CACHEDIR.TAG` with the published signature.
-pub(crate) fn has_valid_tag(root: &Root, dir: &[u8]) -> bool {
-    root.open_dir(dir).is_ok_and(|fd| is_tagged(fd.as_fd()))
+/// Which directory `dir` is, if it carries a `CACHEDIR.TAG` with the published signature.
+pub(crate) fn tagged(root: &Root, dir: &[u8]) -> Option<Origin> {
+    let fd = root.open_dir(dir).ok()?;
+    is_tagged(fd.as_fd()).then(|| Origin::of(fd.as_fd()))
 }
 
 fn is_tagged(dir: BorrowedFd<'_>) -> bool {
@@ -157,6 +193,9 @@ impl Lister {
         let mut age = Age::now();
         let (facts, device) = Facts::of_open(fd)?;
         age.weak = scene.is_weak(fd, device);
+        if device != scene.device {
+            scene.elsewhere.lock().unwrap_or_else(PoisonError::into_inner).insert(dir.to_vec());
+        }
         let facts = age.judge(facts);
         self.names.clear();
         self.entries.clear();
@@ -177,7 +216,7 @@ impl Lister {
         let Self { names, entries, path, builder, .. } = self;
         builder.begin(dir);
         if entries.iter().any(|entry| &names[entry.start..entry.end] == b"CACHEDIR.TAG") {
-            if !dir.is_empty() && is_tagged(fd) && (scene.believes_tag)(dir) {
+            if !dir.is_empty() && is_tagged(fd) && (scene.believes_tag)(dir, &Origin::of(fd)) {
                 return false;
             }
             builder.tag();
@@ -285,7 +324,8 @@ pub(crate) fn again(scene: &Scene<'_>, fd: BorrowedFd<'_>, kept: &Listing) -> Re
     }
     let mut age = Age::now();
     let (own, device) = Facts::of_open(fd)?;
-    if scene.is_weak(fd, device) {
+    // What is mounted below is always listed, and so named.
+    if device != scene.device || scene.is_weak(fd, device) {
         return Ok(Again::Stale);
     }
     let own = age.judge(own);
@@ -407,7 +447,7 @@ mod tests {
         let root = Root::open(dir.path()).unwrap();
         let zones = ZoneMap::capture(&root, &crate::zones::ZoneConfig::default()).unwrap();
         for want in [Want::DELIVERABLE, Want::INFRASTRUCTURE] {
-            let scene = Scene::new(&root, &zones, want, &|_| false);
+            let scene = Scene::new(&root, &zones, want, &|_, _| false);
             let mut lister = Lister::new();
             let fd = root.open_dir(b"").unwrap();
             let told = lister.list(&scene, fd.as_fd(), b"", Zone::Deliverable).unwrap().unwrap();

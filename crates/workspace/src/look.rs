@@ -35,6 +35,16 @@ pub enum LookError {
         /// What the system said.
         what: String,
     },
+    /// Another folder lies at its path, or none.
+    #[error(
+        "workspace `{}` is not the folder any more that the run began with: it was moved, replaced or removed; put it \
+         back and resume, or take an attempt's tree with `restore`",
+        path.display()
+    )]
+    Replaced {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The system ran out of something.
     #[error("workspace `{}` could not be looked at ({source}): raise the limit on open files or free memory", path.display())]
     System {
@@ -151,9 +161,15 @@ pub struct Eyes {
     limit: u64,
 }
 
-/// Bytes of files above the limit that are hashed in one look. A sparse file costs an agent nothing and a reader
+/// Bytes of files above the limit, and of holes in others, that are hashed in one look. A sparse file costs an agent nothing and a reader
 /// hours, so what goes beyond is compared by its stat alone and named in the bounds.
 const HASH_BUDGET: u64 = 8 << 30;
+
+/// The bytes of a file that are not on the disk.
+#[expect(clippy::cast_sign_loss, clippy::unnecessary_cast, reason = "the widths differ between platforms")]
+fn holes(stat: &rustix::fs::Stat) -> u64 {
+    (stat.st_size as u64).saturating_sub((stat.st_blocks as u64).saturating_mul(512))
+}
 
 /// Takes `size` out of the budget, or says why the file is not read.
 fn spend(budget: &AtomicU64, size: u64) -> Result<(), PutError> {
@@ -197,6 +213,9 @@ impl Eyes {
     /// [`LookError`] when the folder cannot be listed or the store cannot be written. A file that cannot be read
     /// is no error: its content is unknown, and the bounds name it.
     pub fn look(&self, last: Option<&Look>) -> Result<Look, LookError> {
+        if !self.root.is_in_place() {
+            return Err(LookError::Replaced { path: self.root.path().to_path_buf() });
+        }
         let snapshot = match last {
             None => Snapshot::deliverable(&self.root, &self.zones)?,
             Some(last) => Snapshot::deliverable_since(&self.root, &self.zones, last.snapshot())?,
@@ -349,8 +368,9 @@ impl Eyes {
                 }
                 let mut file = File::from(fd);
                 let size = entry.size();
+                // Holes cost nobody anything to make and us as much as data to read.
+                spend(budget, if size > self.limit { size } else { holes(&stat) })?;
                 let held = if size > self.limit {
-                    spend(budget, size)?;
                     Held::Large(hash_file(&mut file, size).map_err(PutError::Read)?)
                 } else {
                     Held::Stored(self.store.put_file(&mut file, size, batch)?)

@@ -6,7 +6,7 @@ use triphammer_model::movement::Infrastructure;
 use triphammer_model::{Change, Content, Observed, WorkPath};
 
 use crate::look::{Held, Look};
-use crate::snapshot::{Entry, EntryKind, Pair, differing_pairs};
+use crate::snapshot::{Entry, EntryKind, Pair, differing_pairs, directory_pairs};
 
 /// How many infrastructure paths are shown.
 const SAMPLE: usize = 20;
@@ -25,6 +25,8 @@ pub fn moved(before: &Look, after: &Look) -> Vec<Observed> {
     let mut gone = Vec::new();
     for pair in differing_pairs(before.snapshot(), after.snapshot()) {
         match pair {
+            // Where nothing can be looked at, absence proves nothing; the bounds name the place.
+            Pair::Before(i) if after.snapshot().is_unseen(&before.snapshot().at(i).path()) => {}
             Pair::Before(i) => {
                 let entry = before.snapshot().at(i);
                 gone.push((entry, before.held(i)));
@@ -32,8 +34,11 @@ pub fn moved(before: &Look, after: &Look) -> Vec<Observed> {
             }
             Pair::After(i) => {
                 let entry = after.snapshot().at(i);
+                // What was there before and what was not cannot be told where nothing could be looked at.
+                let known = !before.snapshot().is_unseen(&entry.path());
+                let content = if known { Content::Changed } else { Content::Unknown };
                 came.push((observed.len(), entry, after.held(i)));
-                observed.push(one(Change::Added, None, Some(entry), Content::Changed));
+                observed.push(one(Change::Added, None, Some(entry), content));
             }
             Pair::Both(i, j) => {
                 let (old, new) = (before.snapshot().at(i), after.snapshot().at(j));
@@ -113,6 +118,17 @@ fn label_renames(observed: &mut [Observed], gone: &[(Entry<'_>, Held)], came: &[
             }
         }
     }
+}
+
+/// How many directories were made, removed or given other permission bits between two looks. They are no movement by
+/// themselves.
+pub fn moved_directories(before: &Look, after: &Look) -> usize {
+    let (was, is) = (before.snapshot(), after.snapshot());
+    let moved = |pair: &Pair| match *pair {
+        Pair::Before(_) | Pair::After(_) => true,
+        Pair::Both(i, j) => was.listings()[i].facts().mode != is.listings()[j].facts().mode,
+    };
+    directory_pairs(was, is).filter(moved).count()
 }
 
 /// What moved in the infrastructure, by stats, and by content where stats prove nothing and both are known.

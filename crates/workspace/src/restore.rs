@@ -96,6 +96,8 @@ pub enum RestoreError {
 /// # Errors
 /// [`RestoreError`]; before anything is deleted, the store is checked to hold what is to be written.
 pub fn restore(store: &Store, kept: &Kept, to: &Path, onto: Onto<'_>) -> Result<Restored, RestoreError> {
+    // A slash at its end would have the system follow a link.
+    let to: &Path = &to.components().collect::<PathBuf>();
     if std::fs::symlink_metadata(to).is_ok_and(|m| m.is_symlink()) {
         return Err(RestoreError::Link { path: to.to_path_buf() });
     }
@@ -115,13 +117,25 @@ pub fn restore(store: &Store, kept: &Kept, to: &Path, onto: Onto<'_>) -> Result<
     Eyes::new(Root::open(to)?, zones, store.clone()).restore(kept, None)
 }
 
+/// How deep directories that cannot be entered may lie in each other for a restore to open them.
+const LEVELS: usize = 8;
+
 impl Eyes {
     /// Makes the workspace's deliverable equal the tree. What did not move since `last` is not read again.
     ///
     /// # Errors
     /// [`RestoreError`].
     pub fn restore(&self, kept: &Kept, last: Option<&Look>) -> Result<Restored, RestoreError> {
-        let have = self.look(last)?;
+        let mut have = self.look(last)?;
+        // A directory that its owner may not enter is opened again, level by level; what it had is set at the end.
+        for _ in 0..LEVELS {
+            let closed = have.snapshot().unseen().to_vec();
+            let opened = closed.iter().filter(|(path, _)| self.root().set_mode(path, 0o700).is_ok()).count();
+            if opened == 0 {
+                break;
+            }
+            have = self.look(Some(&have))?;
+        }
         let plan = Plan::make(self.store(), kept, &have)?;
         plan.carry_out(self, kept, &have)
     }
@@ -139,7 +153,9 @@ impl Eyes {
         let Plan { mut delete, write, chmod, done, .. } = plan;
         delete.extend(write.into_iter().map(|entry| entry.path));
         delete.extend(chmod.into_iter().map(|(path, _)| path));
-        delete.extend(done.not_restored.into_iter().map(|left_out| left_out.path));
+        // What can be looked at neither then nor now is no difference that could be told.
+        let told = done.not_restored.into_iter().map(|left_out| left_out.path);
+        delete.extend(told.filter(|path| !have.snapshot().is_unseen(path.as_bytes())));
         delete.sort();
         Ok(delete)
     }
@@ -213,11 +229,12 @@ impl Plan {
                 });
             }
         }
+        done.not_restored.extend(manifest.unseen.iter().cloned());
         let delete = have
             .snapshot()
             .iter()
             .map(|e| e.work_path())
-            .filter(|path| !wanted.contains(path.as_bytes()))
+            .filter(|path| !wanted.contains(path.as_bytes()) && !manifest.is_unseen(path))
             .collect();
         let mut directories = BTreeMap::new();
         for path in wanted.iter().copied().chain(manifest.empty.iter().map(WorkPath::as_bytes)) {
@@ -232,7 +249,8 @@ impl Plan {
         directories.retain(|dir, _| !leading.contains(dir));
         directories.extend(manifest.empty.iter().map(|dir| (dir.clone(), manifest.directory_mode_of(dir))));
         let present = have.snapshot().directories().map(|e| e.work_path());
-        let mut obsolete: Vec<_> = present.filter(|dir| !directories.contains_key(dir)).collect();
+        let mut obsolete: Vec<_> =
+            present.filter(|dir| !directories.contains_key(dir) && !manifest.is_unseen(dir)).collect();
         // Innermost first.
         obsolete.reverse();
         Ok(Self { delete, write, chmod, directories, obsolete, done })

@@ -88,6 +88,13 @@ impl Root {
             .map_err(|e| WorkspaceError::ReadOnly { path: self.path.clone(), source: e.into() })
     }
 
+    /// Whether the folder still is what lies at its path: somebody may have put another one there.
+    pub(crate) fn is_in_place(&self) -> bool {
+        let there = rustix::fs::lstat(&self.path);
+        let open = rustix::fs::fstat(&*self.fd);
+        there.is_ok_and(|there| open.is_ok_and(|o| (o.st_dev, o.st_ino) == (there.st_dev, there.st_ino)))
+    }
+
     /// The folder, absolute and without links.
     pub fn path(&self) -> &Path {
         &self.path

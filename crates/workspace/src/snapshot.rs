@@ -11,10 +11,10 @@ use triphammer_model::{Bounds, WorkPath};
 use crate::descend::Start;
 use crate::facts::Facts;
 use crate::git::IgnoreAsker;
-use crate::lister::{Scene, Want};
+use crate::lister::{Origin, Scene, Want};
 use crate::listing::{Listing, ListingBuilder, by_parts, is_in};
 use crate::look::LookError;
-use crate::root::{Root, join, split};
+use crate::root::{Root, ancestors, join, split};
 use crate::walk::{Earlier, infrastructure_starts, walk};
 use crate::zones::{Zone, ZoneMap};
 
@@ -104,6 +104,8 @@ pub struct Snapshot {
     starts: Vec<usize>,
     /// Directories that were met and not listed.
     outside: Vec<Vec<u8>>,
+    /// Places that could not be looked at, sorted: nothing is known of them and of what is below.
+    unseen: Vec<(Vec<u8>, String)>,
     /// It was written down: what it says of directories is not enough to look again by.
     remembered: bool,
     bounds: Bounds,
@@ -161,8 +163,9 @@ impl Snapshot {
         last: Option<&Self>,
     ) -> Result<Self, LookError> {
         let asker = Mutex::new(IgnoreAsker::new(root.path()));
-        let judge =
-            |dir: &[u8]| zones.believes_tag(dir, &mut asker.lock().unwrap_or_else(PoisonError::into_inner));
+        let judge = |dir: &[u8], origin: &Origin| {
+            zones.believes_tag(dir, *origin, &mut asker.lock().unwrap_or_else(PoisonError::into_inner))
+        };
         let scene = Scene::new(root, zones, want, &judge);
         let earlier = last
             .filter(|last| !last.remembered)
@@ -171,6 +174,7 @@ impl Snapshot {
         let mut snapshot = Self {
             bounds: found.bounds(&scene),
             outside: found.unlisted(),
+            unseen: found.unseen(),
             waited: found.waited,
             listings: found.listings,
             ..Self::default()
@@ -262,6 +266,17 @@ impl Snapshot {
     /// What was not looked at.
     pub fn bounds(&self) -> &Bounds {
         &self.bounds
+    }
+
+    /// Places that could not be looked at, with the reasons, sorted.
+    pub(crate) fn unseen(&self) -> &[(Vec<u8>, String)] {
+        &self.unseen
+    }
+
+    /// Whether `path` is or lies below a place that could not be looked at.
+    pub(crate) fn is_unseen(&self, path: &[u8]) -> bool {
+        let known = |at: &[u8]| self.unseen.binary_search_by(|(place, _)| place.as_slice().cmp(at)).is_ok();
+        !self.unseen.is_empty() && (ancestors(path).any(known) || known(path))
     }
 
     /// How long fresh timestamps were waited out.

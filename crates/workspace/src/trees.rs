@@ -58,6 +58,9 @@ pub struct Manifest {
     /// Files that were not even read, with their sizes: there is too much of their kind. They are not in the tree.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unread: BTreeMap<WorkPath, u64>,
+    /// Places that could not be looked at: of them and of what is below nothing is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<NotStored>,
     /// Directories that only lead to what the tree holds, and belong to another one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leading: Vec<WorkPath>,
@@ -77,6 +80,11 @@ impl Manifest {
     /// The permission bits of the file at `path`.
     pub(crate) fn mode_of(&self, path: &WorkPath, git_mode: u32) -> u32 {
         self.modes.get(path).copied().unwrap_or(self.usual(git_mode))
+    }
+
+    /// Whether `path` is or lies below a place that could not be looked at.
+    pub(crate) fn is_unseen(&self, path: &WorkPath) -> bool {
+        self.unseen.iter().any(|place| path.is_below(place.path.as_bytes()))
     }
 
     /// The permission bits of the directory at `path`.
@@ -197,6 +205,13 @@ fn write_trees(
     let listings = snapshot.listings();
     let mut manifest = Manifest { schema: 1, ..Manifest::plain() };
     usual_modes(look, &mut manifest);
+    let unseen = snapshot.unseen().iter().map(|(path, why)| NotStored {
+        path: work_path(path),
+        size: 0,
+        sha1: None,
+        why: format!("it could not be looked at: {why}"),
+    });
+    manifest.unseen.extend(unseen);
     // What a directory holds, collected until its turn comes; only for directories whose tree is not known.
     let mut below: BTreeMap<usize, Vec<Item<'_>>> = BTreeMap::new();
     // The same for directories that the look only leads through, as those above infrastructure.

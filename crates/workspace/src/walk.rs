@@ -11,12 +11,15 @@ use crate::lister::Scene;
 use crate::listing::{Listing, by_parts};
 use crate::look::LookError;
 use crate::restat::{Which, look_again};
-use crate::root::{join, work_path};
+use crate::root::{join, split, work_path};
 use crate::tick;
 use crate::zones::{CacheReason, Zone};
 
 /// How many entries a list in `bounds` shows; its count is exact beyond.
 pub(crate) const SHOWN: usize = 200;
+
+/// How many mount points are named in a note.
+const MOUNTS: usize = 5;
 
 /// How often fresh entries are looked at again before they are marked as uncertain.
 const MAX_ROUNDS: u32 = 4;
@@ -74,6 +77,12 @@ impl Found {
             .iter()
             .filter(move |listing| listing.zone == zone && listing.len() > 0)
             .map(|listing| listing.path())
+    }
+
+    /// Inode numbers of directories of the deliverable that hold files, or other directories.
+    pub(crate) fn inodes_with_files(&self) -> std::collections::BTreeSet<u64> {
+        let work = self.listings.iter().filter(|listing| listing.zone == Zone::Deliverable);
+        work.filter(|l| l.len() > 0 || l.dirs().next().is_some()).map(|l| l.facts().ino).collect()
     }
 
     /// Waits until the clock has passed what is fresh, and looks at it again.
@@ -148,7 +157,29 @@ impl Found {
         notes.extend(scene.weak.map(|name| weak("the workspace lies", name)));
         let below = scene.weak_below.lock().unwrap_or_else(PoisonError::into_inner);
         notes.extend(below.iter().map(|name| weak("a part of the workspace lies", name)));
+        let elsewhere = scene.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
+        let tops = elsewhere.iter().filter(|dir| !elsewhere.contains(split(dir).0));
+        let tops: Vec<String> = tops.map(|dir| format!("`{}`", work_path(dir))).collect();
+        if !tops.is_empty() {
+            let more = if tops.len() > MOUNTS {
+                format!(" and {} more", tops.len() - MOUNTS)
+            } else {
+                String::new()
+            };
+            let named = tops[..tops.len().min(MOUNTS)].join(", ");
+            notes.push(format!("other file systems are mounted at {named}{more} and were looked at as well"));
+        }
         notes
+    }
+
+    /// Places that could not be looked at, with the reasons, sorted.
+    pub(crate) fn unseen(&self) -> Vec<(Vec<u8>, String)> {
+        let entries = self.listings.iter().filter_map(|listing| listing.hidden());
+        let entries = entries.flat_map(|hidden| hidden.unreadable.iter().cloned());
+        let places = self.outside.unreadable.iter().map(|(path, why)| (path.clone(), why.clone()));
+        let mut all: Vec<_> = places.chain(entries).collect();
+        all.sort_unstable();
+        all
     }
 
     /// Places that a later pass has to ask again.
@@ -208,7 +239,8 @@ mod tests {
         std::fs::write(dir.path().join("sub/file"), "x").unwrap();
         let root = Root::open(dir.path()).unwrap();
         let zones = ZoneMap::capture(&root, &ZoneConfig::default()).unwrap();
-        let scene = Scene { weak: Some("nfs"), ..Scene::new(&root, &zones, Want::DELIVERABLE, &|_| false) };
+        let scene =
+            Scene { weak: Some("nfs"), ..Scene::new(&root, &zones, Want::DELIVERABLE, &|_, _| false) };
         let starts = [(Vec::new(), Zone::Deliverable)];
         let first = walk(&scene, &starts, None).unwrap();
         let earlier = Earlier { listings: &first.listings, outside: &[] };
@@ -244,7 +276,7 @@ mod tests {
         }
         let root = Root::open(dir.path()).unwrap();
         let zones = ZoneMap::capture(&root, &ZoneConfig::default()).unwrap();
-        let scene = Scene::new(&root, &zones, Want::DELIVERABLE, &|_| false);
+        let scene = Scene::new(&root, &zones, Want::DELIVERABLE, &|_, _| false);
         let starts = [(Vec::new(), Zone::Deliverable)];
         let first = walk(&scene, &starts, None).unwrap();
         assert_eq!(first.listings.len(), 1 + 200 * 21);

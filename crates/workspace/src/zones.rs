@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use triphammer_model::WorkPath;
 
 use crate::git::{IgnoreAsker, tracked_directories};
-use crate::lister::{Scene, Want, has_valid_tag};
+use crate::lister::{Origin, Scene, Want, tagged};
 use crate::look::LookError;
 use crate::root::{Root, ancestors, split, work_path};
 use crate::skip_set::{self, Force};
@@ -86,6 +86,12 @@ struct Stored {
     tagged: BTreeSet<WorkPath>,
     /// Directories that held files of the deliverable at the start, at any depth.
     held: BTreeSet<WorkPath>,
+    /// Which directories those are, by inode number.
+    #[serde(default)]
+    inodes: BTreeSet<u64>,
+    /// When that was, in nanoseconds since 1970.
+    #[serde(default)]
+    captured: i64,
     /// What could not be asked.
     notes: Vec<String>,
 }
@@ -141,7 +147,7 @@ impl ZoneMap {
         let depends = |dir: &[u8]| hidden(dir) || skip_set::directory(split(dir).1).is_some();
         map.stored.tracked = tracked.iter().filter(|dir| depends(dir)).map(|dir| work_path(dir)).collect();
         let tagged = Mutex::new(BTreeSet::new());
-        let judge = |dir: &[u8]| {
+        let judge = |dir: &[u8], _: &Origin| {
             let cache = !tracked.contains(dir);
             if cache {
                 tagged.lock().unwrap_or_else(PoisonError::into_inner).insert(work_path(dir));
@@ -151,7 +157,10 @@ impl ZoneMap {
         let scene = Scene::new(root, &map, Want::BOTH, &judge);
         let found = walk(&scene, &[(Vec::new(), Zone::Deliverable)], None)?;
         map.stored.tagged = tagged.into_inner().unwrap_or_else(PoisonError::into_inner);
-        map.stored.held = held(found.directories_with_files(Zone::Deliverable));
+        let held_now = held(found.directories_with_files(Zone::Deliverable));
+        let inodes = found.inodes_with_files();
+        map.stored.held = held_now;
+        (map.stored.inodes, map.stored.captured) = (inodes, crate::tick::coarse_ns());
         Ok(map)
     }
 
@@ -168,7 +177,7 @@ impl ZoneMap {
             if let Zone::Cache(_) = zone {
                 return zone;
             }
-            if has_valid_tag(root, dir) && self.believes_tag(dir, &mut asker) {
+            if tagged(root, dir).is_some_and(|origin| self.believes_tag(dir, origin, &mut asker)) {
                 return Zone::Cache(CacheReason::CachedirTag);
             }
         }
@@ -223,7 +232,9 @@ impl ZoneMap {
     }
 
     /// Whether the valid tag in `dir` is believed: a tag is a claim like any other.
-    pub(crate) fn believes_tag(&self, dir: &[u8], asker: &mut IgnoreAsker) -> bool {
+    ///
+    /// A directory that held work at the start is none the less work under another name, however it is tagged.
+    pub(crate) fn believes_tag(&self, dir: &[u8], origin: Origin, asker: &mut IgnoreAsker) -> bool {
         if dir.is_empty() {
             return false;
         }
@@ -231,10 +242,30 @@ impl ZoneMap {
         if self.stored.tagged.contains(&path) {
             return true;
         }
-        if self.stored.held.contains(&path) {
+        if self.stored.held.contains(&path) || self.was_work(origin) {
             return false;
         }
         skip_set::is_build_name(split(dir).1) || asker.is_ignored(dir)
+    }
+
+    /// Whether the directory held work at the start. Inode numbers are used again, so one that was made since is
+    /// another; where that is not known it is taken for the same.
+    fn was_work(&self, origin: Origin) -> bool {
+        self.stored.inodes.contains(&origin.ino)
+            && origin.born.is_none_or(|born| born <= self.stored.captured)
+    }
+
+    /// The same zones for a copy of the workspace: its directories are others.
+    ///
+    /// # Errors
+    /// [`LookError`] when the workspace cannot be walked.
+    pub fn for_copy(mut self, copy: &Root) -> Result<Self, LookError> {
+        let judge = |dir: &[u8], _: &Origin| self.stored.tagged.contains(&work_path(dir));
+        let scene = Scene::new(copy, &self, Want::DELIVERABLE, &judge);
+        let found = walk(&scene, &[(Vec::new(), Zone::Deliverable)], None)?;
+        let inodes = found.inodes_with_files();
+        (self.stored.inodes, self.stored.captured) = (inodes, crate::tick::coarse_ns());
+        Ok(self)
     }
 
     fn is_configured(&self, path: &[u8]) -> bool {

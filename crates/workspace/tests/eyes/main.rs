@@ -7,6 +7,8 @@ mod apply;
 #[cfg(test)]
 mod common;
 #[cfg(test)]
+mod elsewhere;
+#[cfg(test)]
 mod infrastructure;
 #[cfg(test)]
 mod movement;
@@ -24,3 +26,4 @@ mod store_git;
 mod store_planted;
 #[cfg(test)]
 mod trees;
+mod unseen;

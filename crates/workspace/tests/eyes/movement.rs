@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::common::{Bench, plain};
 use triphammer_model::{Change, Content, Observed};
-use triphammer_workspace::{Eyes, Look, moved};
+use triphammer_workspace::{Eyes, Look, ZoneConfig, ZoneMap, moved, moved_directories};
 
 fn short(observed: &[Observed]) -> Vec<(String, Change, Content)> {
     observed.iter().map(|o| (o.path.to_string(), o.change, o.content)).collect()
@@ -285,5 +285,56 @@ fn no_change_is_missed_and_none_invented() {
             truth = now;
             last = Some(look);
         }
+    }
+}
+
+#[test]
+fn directories_alone_are_counted_apart() {
+    let bench = Bench::new();
+    bench.write("a/f", "f");
+    std::fs::create_dir(bench.at("gone")).unwrap();
+    let eyes = bench.eyes();
+    let before = eyes.look(None).unwrap();
+    std::fs::create_dir_all(bench.at("new/er")).unwrap();
+    std::fs::remove_dir(bench.at("gone")).unwrap();
+    bench.chmod("a", 0o700);
+    let after = eyes.look(Some(&before)).unwrap();
+    assert_eq!((moved(&before, &after), moved_directories(&before, &after)), (Vec::new(), 4));
+    assert_eq!(moved_directories(&after, &after), 0);
+}
+
+/// Only root can mount; elsewhere there is nothing to see.
+#[test]
+fn what_is_mounted_below_is_named() {
+    let bench = Bench::new();
+    bench.write("f", "f");
+    std::fs::create_dir_all(bench.at("mnt/deep")).unwrap();
+    let script =
+        "mount -t tmpfs none mnt/deep && mkdir mnt/deep/sub && echo x > mnt/deep/sub/f && exec \"$0\" \"$@\"";
+    let inside = std::env::var_os("TRIPHAMMER_MOUNTED").map(std::path::PathBuf::from);
+    let Some(work) = inside else {
+        let unshared = std::process::Command::new("unshare")
+            .args(["-m", "sh", "-c", script])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", "movement::what_is_mounted_below_is_named", "--nocapture"])
+            .env("TRIPHAMMER_MOUNTED", bench.work())
+            .current_dir(bench.work())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&unshared.stderr);
+        // Where mounting is refused there is nothing to look at, and the refusal is what is seen.
+        let refused = said.contains("permission denied") || said.contains("Operation not permitted");
+        assert!(unshared.status.success() || refused, "{said}");
+        return;
+    };
+    let root = triphammer_workspace::Root::open(&work).unwrap();
+    let zones = ZoneMap::capture(&root, &ZoneConfig::default()).unwrap();
+    let eyes = Eyes::new(root, zones, bench.store());
+    let first = eyes.look(None).unwrap();
+    let again = eyes.look(Some(&first)).unwrap();
+    for look in [&first, &again] {
+        let notes = &look.bounds().notes;
+        assert!(notes.iter().any(|n| n.contains("mounted at `mnt/deep` ")), "{notes:?}");
+        assert!(notes.iter().any(|n| n.contains("a part of the workspace lies on tmpfs")), "{notes:?}");
     }
 }
