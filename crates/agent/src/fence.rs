@@ -45,7 +45,7 @@ impl Fence {
     #[cfg(target_os = "linux")]
     pub fn enforce(&self) -> io::Result<()> {
         use landlock::{
-            Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
+            AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
             RulesetCreatedAttr, RulesetStatus,
         };
         let all: BitFlags<AccessFs> = AccessFs::from_write(NEWEST);
