@@ -232,6 +232,116 @@ fn accepted_work_that_nobody_applied_stays() {
     }
 }
 
+/// Work that brings no content which was not there before: what the agent does, and how a person takes it back and does
+/// it again.
+const DEEDS: [(&str, &str, &str, &str); 5] = [
+    ("`new.rs`", "mv old.rs new.rs", "mv new.rs old.rs", "mv old.rs new.rs"),
+    ("`old.rs` (deleted)", "mv old.rs new.rs", "cp new.rs old.rs", "rm old.rs"),
+    ("`tool.sh`", "chmod +x tool.sh", "chmod -x tool.sh", "chmod +x tool.sh"),
+    ("`old.rs` (deleted)", "rm old.rs", "echo old > old.rs", "rm old.rs"),
+    ("`a.txt` and 1 more", SWAP, SWAP, SWAP),
+];
+const SWAP: &str = "mv a.txt t; mv b.txt a.txt; mv t b.txt";
+
+/// A home whose files are all committed.
+fn committed_home() -> TestHome {
+    let home = home();
+    for name in ["old.rs", "a.txt", "b.txt", "tool.sh", "empty.txt", "rest/of/it.txt"] {
+        home.write(name, &format!("{}\n", name.split('.').next().unwrap()));
+    }
+    home.write(".gitignore", "runs/\n");
+    git_init(&home);
+    git(&home.path(), &["add", "-A"]);
+    git(&home.path(), &["commit", "-q", "-m", "start"]);
+    home
+}
+
+fn sh(home: &TestHome, line: &str) {
+    let status =
+        std::process::Command::new("sh").args(["-c", line]).current_dir(home.path()).status().unwrap();
+    assert!(status.success(), "{line}");
+}
+
+/// Where content stands, whether it can be executed and what is gone is work as well.
+#[test]
+fn work_without_new_content_stays_until_it_is_taken_over() {
+    for isolation in ["worktree", "copy"] {
+        for (named, act, back, again) in DEEDS {
+            let case = format!("{isolation}: {act}");
+            let home = committed_home();
+            let ran = strike(&home, act, &["--allow-green", "--isolate", isolation]);
+            ran.expect("accepted", "unchecked", 1, 0);
+            let run = ran.done()["run"].as_str().unwrap().to_owned();
+            let why = reason(&gc(&home, &ALL), &run);
+            assert!(why.contains("never applied"), "{case}: {why}");
+            // A person who does the same by hand has not said that it is this.
+            sh(&home, act);
+            assert_eq!(runs_in(&gc(&home, &ALL), "kept"), [run.as_str()], "{case}");
+            git(&home.path(), &["checkout", "-q", "-f", "."]);
+            git(&home.path(), &["clean", "-q", "-f", "-d"]);
+            assert_eq!(home.run(["apply", &run]).code, Some(0), "{case}");
+            sh(&home, back);
+            let why = reason(&gc(&home, &ALL), &run);
+            assert!(why.contains(named) && !why.contains("never applied"), "{case}: {why}");
+            sh(&home, again);
+            let done = gc(&home, &ALL);
+            assert_eq!(runs_in(&done, "removed"), [run.as_str()], "{case}: {done}");
+            assert!(!home.state().join("triphammer/workspaces").join(&run).exists(), "{case}: {done}");
+            assert_clean(&home);
+        }
+    }
+}
+
+/// In place it is there at once; what is committed counts where it was committed, and what is deleted has to be gone.
+#[test]
+fn work_without_new_content_in_place() {
+    for (named, act, back, again) in DEEDS {
+        for committed in [false, true] {
+            let case = format!("{act}, {back}, committed: {committed}");
+            let home = committed_home();
+            let ran = strike(&home, act, &["--allow-green"]);
+            ran.expect("accepted", "unchecked", 1, 0);
+            let run = ran.done()["run"].as_str().unwrap().to_owned();
+            if committed {
+                git(&home.path(), &["add", "-A"]);
+                git(&home.path(), &["commit", "-q", "-m", "work"]);
+            }
+            sh(&home, back);
+            let done = gc(&home, &ALL);
+            let stays = !committed || act.contains("old.rs");
+            assert_eq!(runs_in(&done, "kept").len(), usize::from(stays), "{case}: {done}");
+            if stays {
+                let why = reason(&done, &run);
+                let named = if committed { "`old.rs` (deleted)" } else { named };
+                assert!(why.contains(named), "{case}: {why}");
+                sh(&home, again);
+                assert_eq!(runs_in(&gc(&home, &ALL), "removed"), [run.as_str()], "{case}");
+            }
+        }
+    }
+}
+
+/// A run that did the same and stays is a copy; one that only found it there is none.
+#[test]
+fn the_same_work_of_another_run_is_a_copy() {
+    let home = committed_home();
+    let isolated = |act: &str| {
+        let ran = strike(&home, act, &["--allow-green", "--isolate", "copy"]);
+        ran.expect("accepted", "unchecked", 1, 0);
+        ran.done()["run"].as_str().unwrap().to_owned()
+    };
+    let swapped = isolated(SWAP);
+    let more = isolated(&format!("{SWAP}; chmod +x tool.sh"));
+    assert_eq!(runs_in(&gc(&home, &ALL), "removed"), [swapped]);
+    let less = isolated("chmod +x tool.sh");
+    let done = gc(&home, &ALL);
+    assert_eq!((runs_in(&done, "removed"), runs_in(&done, "kept")), (vec![less], vec![more.clone()]));
+    sh(&home, SWAP);
+    let other = isolated("echo new > new.txt");
+    assert!(reason(&gc(&home, &["--max-runs", "1"]), &more).contains("`a.txt` and 2 more"));
+    assert!(home.runs().iter().any(|run| run.id() == other));
+}
+
 /// What was committed is kept by the person's own git, wherever the file went. A repository that only borrows from the
 /// store keeps nothing.
 #[test]

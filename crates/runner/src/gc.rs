@@ -12,16 +12,15 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use triphammer_model::RunId;
-use triphammer_model::event::Isolation;
 use triphammer_store::{
     Aged, Choice, Fate, FileError, Going, Limits, Runs, RunsError, bytes_on_disk, choose, marked,
     marked_for_removal, read_journal, remove_folder,
 };
-use triphammer_workspace::{Holdings, ObjectId, PruneError, Pruned, Store, StoreError};
+use triphammer_workspace::{Deed, Holdings, PruneError, Pruned, Store, StoreError};
 
 use apart::{Apart, remove_checkouts};
 use past::Past;
-use work::{places, work_of};
+use work::{Work, places};
 
 /// What to clean up.
 #[derive(Clone, Debug)]
@@ -165,8 +164,8 @@ struct Cleaner<'a> {
     past: Past,
     /// What every run keeps; asked for where sizes have to be known.
     holdings: Option<Holdings>,
-    /// The content that accepted runs brought, and that therefore stays while they do.
-    works: HashMap<RunId, HashSet<ObjectId>>,
+    /// What accepted runs did, and what therefore stays while they do.
+    works: HashMap<RunId, HashSet<Deed>>,
     gone: HashSet<RunId>,
     report: GcReport,
 }
@@ -295,19 +294,28 @@ impl Cleaner<'_> {
         self.only_copy(run)
     }
 
-    /// Why an accepted run's work would be lost with it.
+    /// Why a run's work would be lost with it.
     fn only_copy(&mut self, run: &RunId) -> Option<String> {
         let facts = self.past.runs.get(run)?;
         let Some(store) = self.store else {
             return Some("its trees are gone with the store, so nobody knows where its work is".to_owned());
         };
-        let mut missing = match work_of(store, run, facts) {
+        let work = match Work::of(store, run, facts) {
             Ok(work) => work,
             Err(error) => {
                 return Some(format!("its work cannot be read, so nobody knows where else it is: {error}"));
             }
         };
-        let all = missing.len();
+        let all = work.deeds().count();
+        if work.waits && work.accepted.is_empty() {
+            let what = "permission bits, special files or content that is not stored";
+            return Some(format!("its accepted tree differs from its start in {what}: it was never applied"));
+        }
+        let (mut missing, waiting) = if work.waits {
+            (work.edits, work.accepted)
+        } else {
+            ([work.accepted, work.edits].concat(), Vec::new())
+        };
         let mut unasked = Vec::new();
         for place in places(&self.request.state, run, facts) {
             let place = match place {
@@ -325,18 +333,18 @@ impl Cleaner<'_> {
                 Err(error) => unasked.push(error.to_string()),
             }
         }
+        missing.extend(waiting);
         if !missing.is_empty() {
             let elsewhere = self.brought_by_others(run, store);
-            missing.retain(|entry| !elsewhere.contains(&entry.id));
+            missing.retain(|deed| !elsewhere.contains(deed));
         }
         let first = missing.first()?;
-        let facts = self.past.runs.get(run)?;
         let names = match missing.len() {
-            1 => format!("`{}`", first.path),
-            n => format!("`{}` and {} more", first.path, n - 1),
+            1 => first.to_string(),
+            n => format!("{first} and {} more", n - 1),
         };
-        let mut why = format!("of the files that it brought ({all}), this is the only copy of {names}");
-        if facts.started.isolation != Isolation::InPlace && facts.applied.is_empty() {
+        let mut why = format!("of the paths that it changed ({all}), this is the only copy of {names}");
+        if work.waits {
             why.push_str(": it was never applied");
         }
         if !unasked.is_empty() {
@@ -346,19 +354,19 @@ impl Cleaner<'_> {
         Some(why)
     }
 
-    /// Content that accepted runs brought which stay. What a run only found at its start does not count: nothing would
-    /// keep it when that run is removed one day.
-    fn brought_by_others(&mut self, run: &RunId, store: &Store) -> HashSet<ObjectId> {
+    /// What accepted runs did which stay. What a run only found at its start does not count: nothing would keep it when
+    /// that run is removed one day.
+    fn brought_by_others(&mut self, run: &RunId, store: &Store) -> HashSet<Deed> {
         let mut all = HashSet::new();
         for (other, facts) in &self.past.runs {
             if other == run || self.gone.contains(other) || facts.summary.outcome != "accepted" {
                 continue;
             }
             let brought = self.works.entry(other.clone()).or_insert_with(|| {
-                let work = work_of(store, other, facts).unwrap_or_default();
-                work.into_iter().map(|entry| entry.id).collect()
+                let work = Work::of(store, other, facts).unwrap_or_default();
+                work.deeds().cloned().collect()
             });
-            all.extend(brought.iter().copied());
+            all.extend(brought.iter().cloned());
         }
         all
     }

@@ -1,5 +1,6 @@
-//! Whether work exists outside of the store: at its path in a folder, or as an object that the git repository there
-//! keeps. An object that no ref and no index leads to, but for a reflog, is as good as gone: git drops it one day.
+//! Whether work exists outside of the store: at its path in a folder, or at its path in what the git repository there
+//! keeps. What no ref and no index leads to, but for a reflog, is as good as gone: git drops it one day. And content
+//! alone is not all: where it stood is a part of the work, and so is what was taken away.
 //!
 //! The folders are an agent's or a person's. Files that could not be what is looked for are not read, and no question
 //! reads more than a bound; what was not read is not there, so that the store's copy stays.
@@ -12,14 +13,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{Dir, FileType};
+use rustix::io::Errno;
 use triphammer_model::WorkPath;
 
+use crate::deeds::{Deed, Left};
 use crate::git::{complaint, exchange_within, git_in, is_repository, output_within, sift_within};
+use crate::history::{HistoryError, known_to_git};
 use crate::infrastructure::INFRASTRUCTURE_LIMIT;
 use crate::object_id::{ObjectId, ObjectKind, hash_file, id_lines};
 use crate::root::{Root, WorkspaceError, join, kind_of, work_path};
-use crate::store_objects::{Store, StoreError};
-use crate::trees::{Kept, TreeEntry};
+use crate::store_objects::Store;
 use crate::zones::{Zone, ZoneMap};
 
 /// How long a person's git may take to answer.
@@ -37,17 +40,9 @@ pub enum ElsewhereError {
     /// The folder is gone or cannot be read.
     #[error(transparent)]
     Folder(#[from] WorkspaceError),
-    /// A tree cannot be read.
-    #[error(transparent)]
-    Store(#[from] StoreError),
     /// The repository does not answer.
-    #[error("the git repository at `{}` could not be asked: {said}", path.display())]
-    Git {
-        /// The folder.
-        path: PathBuf,
-        /// What git said.
-        said: String,
-    },
+    #[error(transparent)]
+    Git(#[from] HistoryError),
     /// What the repository holds is what the store holds.
     #[error("the git repository at `{}` borrows its objects from this home's store", path.display())]
     Borrows {
@@ -65,63 +60,47 @@ pub enum ElsewhereError {
 }
 
 impl Store {
-    /// The files and links of `work` whose content no tree of `bases` has. What the store does not hold of it cannot be
-    /// lost with the store, and is left out.
-    ///
-    /// # Errors
-    /// [`StoreError`] when a tree cannot be read.
-    pub fn added(&self, bases: &[&Kept], work: &Kept) -> Result<Vec<TreeEntry>, StoreError> {
-        let mut known = HashSet::new();
-        for base in bases {
-            known.extend(self.list(&base.tree)?.into_iter().map(|entry| entry.id));
-        }
-        let pointers: HashSet<&WorkPath> = work.manifest.not_stored.iter().map(|n| &n.path).collect();
-        let mut added = self.list(&work.tree)?;
-        added.retain(|entry| !known.contains(&entry.id) && !pointers.contains(&entry.path));
-        Ok(added)
-    }
-
-    /// What of `work` is neither at its path below `folder` nor an object of the git repository there. Reads only.
+    /// What of `work` neither stands so below `folder` nor is known to the git repository there at the same path. Reads
+    /// only.
     ///
     /// # Errors
     /// [`ElsewhereError`] when that cannot be asked.
-    pub fn not_found_in(
-        &self,
-        folder: &Path,
-        work: Vec<TreeEntry>,
-    ) -> Result<Vec<TreeEntry>, ElsewhereError> {
+    pub fn not_found_in(&self, folder: &Path, work: Vec<Deed>) -> Result<Vec<Deed>, ElsewhereError> {
         let root = Root::open(folder)?;
         let mut reader = Reader::new(&root);
         let mut missing = work;
-        missing.retain(|entry| !reader.holds(entry, self.size_of(&entry.id)));
-        if missing.is_empty() || !is_repository(root.path()) {
+        missing.retain(|deed| !reader.shows(deed, self));
+        let contents: Vec<&ObjectId> =
+            missing.iter().filter_map(|deed| Some(deed.left.as_ref()?.id())).collect();
+        if contents.is_empty() || !is_repository(root.path()) {
             return Ok(missing);
         }
         self.check_own_objects(root.path())?;
-        let git = |said| ElsewhereError::Git { path: root.path().to_path_buf(), said };
+        // What is no object at all is in no commit, and that is told at once.
         let mut command = git_in(root.path());
         command.args(["cat-file", "--batch-check=%(objectname) %(objecttype)", "--buffer"]);
-        let output = exchange_within(command, id_lines(missing.iter().map(|entry| &entry.id)), PATIENCE)
-            .map_err(|e| git(e.to_string()))?;
+        let output = exchange_within(command, id_lines(contents), PATIENCE)
+            .map_err(|e| unanswered(root.path(), e.to_string()))?;
         if !output.status.success() {
-            return Err(git(complaint(&output)));
+            return Err(unanswered(root.path(), complaint(&output)));
         }
         let there: HashSet<ObjectId> = String::from_utf8_lossy(&output.stdout)
             .lines()
             .filter_map(|line| line.strip_suffix(" blob")?.parse().ok())
             .collect();
-        if there.is_empty() {
-            return Ok(missing);
+        let is_there = |deed: &&Deed| deed.left.as_ref().is_some_and(|left| there.contains(left.id()));
+        let wanted: HashSet<Deed> = missing.iter().filter(is_there).cloned().collect();
+        if !wanted.is_empty() {
+            let known = known_to_git(root.path(), &wanted, PATIENCE)?;
+            missing.retain(|deed| !known.contains(deed));
         }
-        let kept = reachable(root.path(), &["--objects", "--no-object-names", "--indexed-objects"], there)?;
-        missing.retain(|entry| !kept.contains(&entry.id));
         Ok(missing)
     }
 
     /// A repository whose objects are those of this store, by a link or by borrowing, would lose them with it. An agent
     /// can arrange that.
     fn check_own_objects(&self, folder: &Path) -> Result<(), ElsewhereError> {
-        let failed = |said| ElsewhereError::Git { path: folder.to_path_buf(), said };
+        let failed = |said| unanswered(folder, said);
         let ask = |args: &[&str]| {
             let mut command = git_in(folder);
             command.args(args);
@@ -153,23 +132,22 @@ impl Store {
     }
 }
 
-/// Those of `wanted` that the refs of the repository at `folder` lead to, and what else `more` says. Reflogs do not count.
-fn reachable(
-    folder: &Path,
-    more: &[&str],
-    wanted: HashSet<ObjectId>,
-) -> Result<HashSet<ObjectId>, ElsewhereError> {
-    let failed = |said| ElsewhereError::Git { path: folder.to_path_buf(), said };
+fn unanswered(folder: &Path, said: String) -> ElsewhereError {
+    ElsewhereError::Git(HistoryError { path: folder.to_path_buf(), said })
+}
+
+/// Those of `commits` that the refs of the repository at `folder` lead to. Reflogs do not count.
+fn reachable(folder: &Path, commits: HashSet<ObjectId>) -> Result<HashSet<ObjectId>, ElsewhereError> {
     let mut command = git_in(folder);
-    command.args(["rev-list", "--all"]).args(more);
+    command.args(["rev-list", "--all"]);
     let sifted =
-        sift_within(command, PATIENCE, move |line| parse(line).is_some_and(|id| wanted.contains(&id)));
+        sift_within(command, PATIENCE, move |line| parse(line).is_some_and(|id| commits.contains(&id)));
     match sifted {
         Ok(output) if output.status.success() => {
             Ok(output.stdout.split(|b| *b == b'\n').filter_map(parse).collect())
         }
-        Ok(output) => Err(failed(complaint(&output))),
-        Err(error) => Err(failed(error.to_string())),
+        Ok(output) => Err(unanswered(folder, complaint(&output))),
+        Err(error) => Err(unanswered(folder, error.to_string())),
     }
 }
 
@@ -189,15 +167,28 @@ impl<'a> Reader<'a> {
         Self { root, left: MOST_READ }
     }
 
-    /// Whether the content of `entry`, which is `size` bytes where that is known, is at its path.
-    fn holds(&mut self, entry: &TreeEntry, size: Option<u64>) -> bool {
-        let path = entry.path.as_bytes();
-        let id = if entry.is_link() {
-            self.root.read_link(path).ok().map(|target| ObjectKind::Blob.id_of(&target))
-        } else {
-            self.file_id(path, size).ok().flatten()
+    /// Whether what a run did at a path is what is there.
+    fn shows(&mut self, deed: &Deed, store: &Store) -> bool {
+        let path = deed.path.as_bytes();
+        let stat = match self.root.stat(path) {
+            Ok(stat) => stat,
+            // A part of the way is no folder, so nothing is at this path.
+            Err(Errno::NOTDIR | Errno::LOOP) => None,
+            Err(_) => return false,
         };
-        id == Some(entry.id)
+        let kind = stat.as_ref().map(kind_of);
+        match (deed.left, kind) {
+            (None, None | Some(FileType::Directory)) => true,
+            (Some(Left::Link { id }), Some(FileType::Symlink)) => {
+                self.root.read_link(path).is_ok_and(|target| ObjectKind::Blob.id_of(&target) == id)
+            }
+            (Some(left @ Left::File { id, .. }), Some(FileType::RegularFile)) => {
+                let mode = stat.map_or(0, |stat| stat.st_mode);
+                left == Left::file(id, mode)
+                    && self.file_id(path, store.size_of(&id)).ok().flatten() == Some(id)
+            }
+            _ => false,
+        }
     }
 
     /// What a file's content is called; `None` when it is not `size` bytes, or more than is read.
@@ -217,7 +208,7 @@ impl<'a> Reader<'a> {
 /// # Errors
 /// [`ElsewhereError::Git`] when one of them does not answer.
 pub fn commits_not_in(clone: &Path, origin: &Path) -> Result<usize, ElsewhereError> {
-    let failed = |said| ElsewhereError::Git { path: clone.to_path_buf(), said };
+    let failed = |said| unanswered(clone, said);
     let mut command = git_in(clone);
     command.args(["rev-list", "--all", "--reflog"]);
     let output = output_within(command, PATIENCE).map_err(|e| failed(e.to_string()))?;
@@ -226,7 +217,7 @@ pub fn commits_not_in(clone: &Path, origin: &Path) -> Result<usize, ElsewhereErr
     }
     let commits: HashSet<ObjectId> = output.stdout.split(|b| *b == b'\n').filter_map(parse).collect();
     let all = commits.len();
-    Ok(all - reachable(origin, &[], commits)?.len())
+    Ok(all - reachable(origin, commits)?.len())
 }
 
 /// The files and links of a folder's deliverable whose content is not among `known`, at most `limit` of them. Caches
@@ -249,7 +240,7 @@ pub fn unknown_content(
     while let Some(dir) = pending.pop() {
         let failed = |path: &[u8]| {
             let path = work_path(path);
-            move |source: rustix::io::Errno| ElsewhereError::Read { path, source: source.into() }
+            move |source: Errno| ElsewhereError::Read { path, source: source.into() }
         };
         let entries = root.open_dir(&dir).and_then(|fd| Dir::read_from(&fd)).map_err(failed(&dir))?;
         for entry in entries {

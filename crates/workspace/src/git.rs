@@ -165,11 +165,22 @@ fn no_answer(patience: Duration) -> io::Error {
 }
 
 fn finish_within(
-    mut command: Command,
+    command: Command,
     input: Option<Vec<u8>>,
     patience: Duration,
     take_in: impl FnOnce(ChildStdout) -> io::Result<Vec<u8>> + Send + 'static,
 ) -> io::Result<Output> {
+    let (stdout, output) = take_within(command, input, patience, take_in)?;
+    Ok(Output { stdout, ..output })
+}
+
+/// The same, with what `take_in` makes of what the command prints.
+pub(crate) fn take_within<T: Default + Send + 'static>(
+    mut command: Command,
+    input: Option<Vec<u8>>,
+    patience: Duration,
+    take_in: impl FnOnce(ChildStdout) -> io::Result<T> + Send + 'static,
+) -> io::Result<(T, Output)> {
     if input.is_some() {
         command.stdin(Stdio::piped());
     }
@@ -181,14 +192,14 @@ fn finish_within(
     }
     let stdout = listen(child.stdout.take(), take_in);
     let stderr = drain(child.stderr.take());
-    let Ok(stdout) = stdout.recv_timeout(patience) else {
+    let Ok(taken) = stdout.recv_timeout(patience) else {
         child.kill()?;
         child.wait()?;
         return Err(no_answer(patience));
     };
-    let stdout = stdout?;
+    let taken = taken?;
     let stderr = stderr.recv_timeout(patience).unwrap_or_else(|_| Ok(Vec::new()))?;
-    Ok(Output { status: child.wait()?, stdout, stderr })
+    Ok((taken, Output { status: child.wait()?, stdout: Vec::new(), stderr }))
 }
 
 /// Reads a stream to its end in a thread of its own.
@@ -196,13 +207,13 @@ pub(crate) fn drain(stream: Option<impl Read + Send + 'static>) -> mpsc::Receive
     listen(stream, read_all)
 }
 
-fn listen<S: Send + 'static>(
+fn listen<S: Send + 'static, T: Default + Send + 'static>(
     stream: Option<S>,
-    take_in: impl FnOnce(S) -> io::Result<Vec<u8>> + Send + 'static,
-) -> mpsc::Receiver<io::Result<Vec<u8>>> {
+    take_in: impl FnOnce(S) -> io::Result<T> + Send + 'static,
+) -> mpsc::Receiver<io::Result<T>> {
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {
-        let read = stream.map_or(Ok(Vec::new()), take_in);
+        let read = stream.map_or_else(|| Ok(T::default()), take_in);
         // Nobody listens any more when the command was given up.
         let _ = send.send(read);
     });

@@ -1,33 +1,51 @@
-//! What a run brought, and where it should be.
+//! What a run did, and where it should be found.
 
 use std::path::{Path, PathBuf};
 
 use triphammer_model::event::Isolation;
 use triphammer_model::{RunId, TreeId};
-use triphammer_workspace::{Kept, Store, TreeEntry};
+use triphammer_workspace::{Deed, Kept, Store};
 
 use super::past::Facts;
 use crate::folder;
 
-/// What a run brought: the content of its accepted tree that was not there at its start, and edits of a person's that
-/// only its trees hold.
-pub(crate) fn work_of(store: &Store, run: &RunId, facts: &Facts) -> Result<Vec<TreeEntry>, String> {
-    let kept = |name: &str| store.kept(run, name).map_err(|error| error.to_string());
-    let start = agreed("0", kept("0")?, Some(&facts.started.tree))?;
-    let mut work = Vec::new();
-    if let Some(attempt) = facts.summary.accepted_attempt {
-        let name = attempt.dir_name();
-        let accepted = agreed(&name, kept(&name)?, facts.summary.tree.as_ref())?;
-        work = store.added(&[&start], &accepted).map_err(|error| error.to_string())?;
-    } else if facts.summary.outcome == "accepted" {
-        return Err("its journal does not say which attempt was accepted".to_owned());
+/// What only a run's trees may know.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Work {
+    /// Where its accepted tree differs from its start.
+    pub(crate) accepted: Vec<Deed>,
+    /// Whether that is something and waits to be applied: wherever its parts may lie, nobody has taken it over.
+    pub(crate) waits: bool,
+    /// Edits of a person's that an undo overwrote.
+    pub(crate) edits: Vec<Deed>,
+}
+
+impl Work {
+    pub(crate) fn of(store: &Store, run: &RunId, facts: &Facts) -> Result<Self, String> {
+        let kept = |name: &str| store.kept(run, name).map_err(|error| error.to_string());
+        let deeds =
+            |bases: &[&Kept], work: &Kept| store.deeds(bases, work).map_err(|error| error.to_string());
+        let start = agreed("0", kept("0")?, Some(&facts.started.tree))?;
+        let mut work = Self::default();
+        if let Some(attempt) = facts.summary.accepted_attempt {
+            let name = attempt.dir_name();
+            let accepted = agreed(&name, kept(&name)?, facts.summary.tree.as_ref())?;
+            work.accepted = deeds(&[&start], &accepted)?;
+            let is_apart = facts.started.isolation != Isolation::InPlace;
+            work.waits = is_apart && facts.applied.is_empty() && !start.same_files_as(&accepted);
+        } else if facts.summary.outcome == "accepted" {
+            return Err("its journal does not say which attempt was accepted".to_owned());
+        }
+        if facts.overwritten {
+            let end = kept("end").unwrap_or_else(|_| start.clone());
+            work.edits = deeds(&[&start, &end], &kept("before-undo")?)?;
+        }
+        Ok(work)
     }
-    if facts.overwritten {
-        let end = kept("end").unwrap_or_else(|_| start.clone());
-        let edits = store.added(&[&start, &end], &kept("before-undo")?);
-        work.extend(edits.map_err(|error| error.to_string())?);
+
+    pub(crate) fn deeds(&self) -> impl Iterator<Item = &Deed> {
+        self.accepted.iter().chain(&self.edits)
     }
-    Ok(work)
 }
 
 /// Refs are files that an agent of an in-place home can write; the journal says which trees they must name.
