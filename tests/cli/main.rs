@@ -16,6 +16,7 @@ mod gc;
 mod hostile;
 mod isolation;
 mod kill;
+mod native;
 mod person;
 mod plan;
 mod restore;

@@ -110,24 +110,29 @@ impl VendorAgent {
         }
     }
 
-    fn receipt(&self, ended: &Ended, mut heard: Heard) -> Receipt {
-        match ended.wait {
-            WaitStatus::Exited { .. } => {}
-            WaitStatus::Cancelled { .. } => heard.was_ended(),
-            WaitStatus::Unknown => {
-                heard.was_ended();
-                heard.trouble("its end was not seen: its supervising shim was killed".to_owned());
-            }
-            WaitStatus::Signalled { .. } => heard.fail(FaultKind::Crashed, &ended.wait.to_string()),
-            // What it said of itself is more precise than how it had to be ended.
-            WaitStatus::TimedOut { .. } | WaitStatus::Idle { .. } | WaitStatus::NotStarted { .. } => {
-                if let Some(fault) = fault_of(ended.wait) {
-                    heard.fail(fault.kind, fault.message.as_deref().unwrap_or_default());
-                }
+    fn receipt(&self, ended: &Ended, heard: Heard) -> Receipt {
+        settled(heard, ended.wait).into_receipt(self.0.name.as_str())
+    }
+}
+
+/// What was heard of an agent, brought together with how it ended.
+pub(crate) fn settled(mut heard: Heard, wait: WaitStatus) -> Heard {
+    match wait {
+        WaitStatus::Exited { .. } => {}
+        WaitStatus::Cancelled { .. } => heard.was_ended(),
+        WaitStatus::Unknown => {
+            heard.was_ended();
+            heard.trouble("its end was not seen: its supervising shim was killed".to_owned());
+        }
+        WaitStatus::Signalled { .. } => heard.fail(FaultKind::Crashed, &wait.to_string()),
+        // What it said of itself is more precise than how it had to be ended.
+        WaitStatus::TimedOut { .. } | WaitStatus::Idle { .. } | WaitStatus::NotStarted { .. } => {
+            if let Some(fault) = fault_of(wait) {
+                heard.fail(fault.kind, fault.message.as_deref().unwrap_or_default());
             }
         }
-        heard.into_receipt(self.0.name.as_str())
     }
+    heard
 }
 
 impl Agent for VendorAgent {

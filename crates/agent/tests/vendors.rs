@@ -84,7 +84,7 @@ impl Room {
         }
     }
 
-    fn run(&self, agent: &VendorAgent, task: &Task) -> Performance {
+    fn run(agent: &VendorAgent, task: &Task) -> Performance {
         let supervisor = ProcessSupervisor::new(HOST.into(), Redactor::default());
         agent.implement(task, &supervisor, &Cancel::new()).unwrap()
     }
@@ -93,7 +93,7 @@ impl Room {
     fn played(&self, vendor: VendorName, stream: &str, then: &str) -> Performance {
         let program = Vendor::of(vendor).program;
         self.stand_in(program, &format!("cat '{}'\n{then}", recording(stream).display()));
-        self.run(&Self::agent(vendor, Some("m-1")), &self.task("do it\n", None))
+        Self::run(&Self::agent(vendor, Some("m-1")), &self.task("do it\n", None))
     }
 }
 
@@ -131,14 +131,14 @@ fn mini_is_read_from_its_file() {
             recording("mini.json").display()
         ),
     );
-    let done = room.run(&Room::agent(VendorName::Mini, None), &room.task("do it", None));
+    let done = Room::run(&Room::agent(VendorName::Mini, None), &room.task("do it", None));
     assert_eq!(done.receipt, golden("mini.receipt.json"));
     let argv = room.argv();
     assert_eq!(argv[argv.iter().position(|arg| arg == "-t").unwrap() + 1], "do it");
 
     // Without its file it said nothing; that is no silence that could be taken for success.
     room.stand_in("mini", "");
-    let nothing = room.run(&Room::agent(VendorName::Mini, None), &room.task("do it", None));
+    let nothing = Room::run(&Room::agent(VendorName::Mini, None), &room.task("do it", None));
     assert!(nothing.receipt.troubles[0].contains("trajectory.json"), "{:?}", nothing.receipt);
     assert_eq!((nothing.receipt.tokens, nothing.receipt.cost), (None, None));
 }
@@ -148,7 +148,7 @@ fn a_long_brief_is_named_where_an_argument_would_have_to_hold_it() {
     let room = Room::new();
     room.stand_in("mini", "");
     let brief = "x".repeat(200_000);
-    room.run(&Room::agent(VendorName::Mini, None), &room.task(&brief, None));
+    Room::run(&Room::agent(VendorName::Mini, None), &room.task(&brief, None));
     let argv = room.argv();
     let prompt = &argv[argv.iter().position(|arg| arg == "-t").unwrap() + 1];
     assert!(prompt.contains(room.at("attempt/brief.md").to_str().unwrap()), "{prompt}");
@@ -166,7 +166,7 @@ fn sessions_go_on_where_the_agent_can() {
     ] {
         let room = Room::new();
         room.stand_in(Vendor::of(vendor).program, "");
-        room.run(&Room::agent(vendor, None), &room.task("more", Some("s-77")));
+        Room::run(&Room::agent(vendor, None), &room.task("more", Some("s-77")));
         let argv = room.argv();
         assert!(
             argv.iter().any(|arg| arg == flag) && argv.iter().any(|arg| arg == "s-77"),
@@ -175,7 +175,7 @@ fn sessions_go_on_where_the_agent_can() {
     }
     let room = Room::new();
     room.stand_in("mini", "");
-    room.run(&Room::agent(VendorName::Mini, None), &room.task("more", Some("s-77")));
+    Room::run(&Room::agent(VendorName::Mini, None), &room.task("more", Some("s-77")));
     assert!(!room.argv().contains(&"s-77".to_owned()));
 }
 
@@ -212,7 +212,7 @@ fn how_it_was_ended_counts_where_it_said_nothing_else() {
         ..ProcessLimits::default()
     };
     agent.set_limits(limits);
-    let late = room.run(&agent, &room.task("x", None));
+    let late = Room::run(&agent, &room.task("x", None));
     assert_eq!(late.receipt.fault.map(|fault| fault.kind), Some(FaultKind::TimedOut));
     let room = Room::new();
     let cut = room.played(VendorName::Claude, "claude.jsonl", "kill -9 $$");

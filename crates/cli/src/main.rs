@@ -15,11 +15,14 @@ mod signals;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use triphammer_agent::native;
 
 fn main() -> ExitCode {
     let mut raw = std::env::args_os().skip(1);
-    if raw.next().is_some_and(|first| first == triphammer_agent::shim::COMMAND) {
-        return triphammer_agent::shim::main(raw);
+    match raw.next() {
+        Some(first) if first == triphammer_agent::shim::COMMAND => return triphammer_agent::shim::main(raw),
+        Some(first) if first == native::COMMAND => return native::main(raw, &native::Guarded::here()),
+        _ => {}
     }
     match args::Args::try_parse() {
         Ok(args) => commands::dispatch(args.command).into(),

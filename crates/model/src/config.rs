@@ -25,7 +25,9 @@ use crate::policy::{FlakyPolicy, PipelinePolicy, UnknownCost};
 use crate::span::Span;
 use crate::spec::JudgeMode;
 
-pub use agent::{AgentConfig, AgentKind, DEFAULT_IDLE_TIMEOUT, DEFAULT_TIMEOUT, PromptWay, VendorName};
+pub use agent::{
+    AgentConfig, AgentKind, DEFAULT_IDLE_TIMEOUT, DEFAULT_TIMEOUT, ModelApi, PromptWay, VendorName,
+};
 pub use breaker::{BadPolicy, BreakerConfig, set_policy};
 pub use read::{ConfigError, ConfigProblem};
 pub use value::EnvEntry;

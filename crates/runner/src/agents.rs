@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use triphammer_agent::native::{NativeAgent, NativeConfig};
 use triphammer_agent::{
     CommandAgent, CommandConfig, ProcessLimits, Program, PromptBy, ScriptedAgent, Vendor, VendorAgent,
     VendorConfig,
@@ -27,6 +28,16 @@ pub(crate) fn build(
         let built: Box<dyn Agent> = match &agent.kind {
             AgentKind::Command { argv } => command(agent, Program::Argv(argv.clone()), limits, redactor),
             AgentKind::Shell { line } => command(agent, Program::Shell(line.clone()), limits, redactor),
+            AgentKind::Native { model, api, base_url, key_env } => Box::new(NativeAgent::new(NativeConfig {
+                name: agent.name.clone(),
+                model: model.clone(),
+                api: *api,
+                base_url: base_url.clone(),
+                key_env: key_env.clone(),
+                limits,
+                env_names: env_names(agent),
+                redactor: redactor.clone(),
+            })),
             AgentKind::Vendor { vendor, argv, model } => Box::new(VendorAgent::new(VendorConfig {
                 name: agent.name.clone(),
                 vendor: Vendor::of(*vendor),

@@ -1,7 +1,7 @@
 //! What a run was set to do, with every default filled in. Pinned as `policy.toml`.
 
 use serde::{Deserialize, Serialize};
-use triphammer_model::config::{PromptWay, VendorName};
+use triphammer_model::config::{ModelApi, PromptWay, VendorName};
 use triphammer_model::event::Isolation;
 use triphammer_model::policy::PipelinePolicy;
 use triphammer_model::{AgentName, Limits, Policy, Span};
@@ -24,6 +24,19 @@ pub enum AgentKind {
     Scripted {
         /// The file, as named in messages; its text is pinned under `pinned/scripts/`.
         script: String,
+    },
+    /// Our own loop.
+    Native {
+        /// The model's name.
+        model: String,
+        /// How its service is spoken to.
+        api: ModelApi,
+        /// Where the service is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        base_url: Option<String>,
+        /// The variable that holds the key.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key_env: Option<String>,
     },
     /// An agent that people know by name.
     Vendor {

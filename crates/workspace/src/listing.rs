@@ -352,8 +352,12 @@ mod tests {
         builder.file(b"left", &facts(9, true));
         builder.dir(b"over", Zone::Infrastructure);
         builder.begin(path);
-        files.iter().for_each(|(name, facts)| builder.file(name, facts));
-        dirs.iter().for_each(|(name, zone)| builder.dir(name, *zone));
+        for (name, facts) in files {
+            builder.file(name, facts);
+        }
+        for (name, zone) in dirs {
+            builder.dir(name, *zone);
+        }
         builder.finish(Zone::Deliverable, own, None)
     }
 

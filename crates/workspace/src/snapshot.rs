@@ -519,8 +519,10 @@ mod tests {
         }
     }
 
+    type Entries = Vec<(Vec<u8>, Facts)>;
+
     /// Everything that a snapshot says.
-    fn all(snapshot: &Snapshot) -> (Vec<(Vec<u8>, Facts)>, Vec<(Vec<u8>, Facts)>, Bounds) {
+    fn all(snapshot: &Snapshot) -> (Entries, Entries, Bounds) {
         let own = |e: Entry<'_>| (e.path(), e.facts);
         let (files, dirs) = (snapshot.iter().map(own), snapshot.directories().map(own));
         (files.collect(), dirs.collect(), snapshot.bounds().clone())

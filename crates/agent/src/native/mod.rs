@@ -19,6 +19,7 @@
 //! event says which.
 
 mod action;
+mod adapter;
 mod ask;
 mod executor;
 mod files;
@@ -48,6 +49,7 @@ use crate::dialects::OwnEvent;
 use print::Printer;
 use session::{Session, Stop};
 
+pub use adapter::{Guarded, NativeAgent, NativeConfig, variables};
 pub use ask::{AllowAll, Ask};
 pub use task::{Actions, NativeLimits, NativeTask};
 

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde::Serialize;
 use serde_json::json;
+use triphammer_agent::native::{NativeAgent, NativeConfig};
 use triphammer_agent::{
     CommandAgent, CommandConfig, ProcessLimits, Program, PromptBy, ScriptedAgent, Vendor, VendorAgent,
     VendorConfig,
@@ -196,6 +197,19 @@ fn check_agent(name: &AgentName, config: &AgentConfig, home: &Home, path: &OsStr
                 redactor: Redactor::default(),
             });
             (Box::new(agent), format!("command {}", argv.first().map_or("", String::as_str)))
+        }
+        AgentKind::Native { model, api, base_url, key_env } => {
+            let agent = NativeAgent::new(NativeConfig {
+                name: name.clone(),
+                model: model.clone(),
+                api: *api,
+                base_url: base_url.clone(),
+                key_env: key_env.clone(),
+                limits: ProcessLimits::default(),
+                env_names: Vec::new(),
+                redactor: Redactor::default(),
+            });
+            (Box::new(agent), format!("our own loop with {model}"))
         }
         AgentKind::Vendor { vendor, argv, model } => {
             let vendor = Vendor::of(*vendor);

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use triphammer_agent::Vendor;
+use triphammer_agent::{Vendor, native};
 use triphammer_model::config::{
     AgentConfig, Config, DEFAULT_IDLE_TIMEOUT, DEFAULT_LOG_CAP, DEFAULT_TIMEOUT, EnvEntry, PromptWay,
     VendorName,
@@ -274,6 +274,11 @@ fn configured(name: AgentName, agent: &AgentConfig) -> AgentSettings {
     let (kind, prompt) = match &agent.kind {
         Configured::Command { argv, prompt } => (AgentKind::Command { argv: argv.clone() }, *prompt),
         Configured::Scripted { script } => (AgentKind::Scripted { script: script.clone() }, PromptWay::Stdin),
+        Configured::Native { model, api, base_url, key_env } => {
+            let (model, base_url) = (model.clone(), base_url.clone());
+            let kind = AgentKind::Native { model, api: *api, base_url, key_env: key_env.clone() };
+            (kind, PromptWay::Stdin)
+        }
         Configured::Vendor { vendor, argv, model } => {
             let kind = AgentKind::Vendor { vendor: *vendor, argv: argv.clone(), model: model.clone() };
             (kind, PromptWay::Stdin)
@@ -285,6 +290,10 @@ fn configured(name: AgentName, agent: &AgentConfig) -> AgentSettings {
         // Its own variables reach it alone, and only where they are set.
         let passed = vendor.keys.iter().chain(vendor.reads).filter(|name| std::env::var_os(name).is_some());
         env.extend(passed.map(|name| (*name).to_owned()));
+    }
+    if let AgentKind::Native { api, key_env, .. } = &kind {
+        let read = native::variables(*api, key_env.as_deref());
+        env.extend(read.into_iter().filter(|name| std::env::var_os(name).is_some()));
     }
     AgentSettings {
         name,

@@ -50,6 +50,17 @@ pub enum AgentKind {
         /// Its file, as a path from the home.
         script: String,
     },
+    /// Our own loop.
+    Native {
+        /// The model's name.
+        model: String,
+        /// How its service is spoken to.
+        api: ModelApi,
+        /// Where the service is; else by the environment, else its founder's.
+        base_url: Option<String>,
+        /// The variable that holds the key; else the common one.
+        key_env: Option<String>,
+    },
     /// An agent that people know by name.
     Vendor {
         /// Which.
@@ -59,6 +70,17 @@ pub enum AgentKind {
         /// The model to ask for; its own choice where none is named.
         model: Option<String>,
     },
+}
+
+/// How a model's service is spoken to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModelApi {
+    /// Chat completions, as `OpenAI` has them and most others copy them.
+    #[default]
+    Openai,
+    /// Messages, as Anthropic has them.
+    Anthropic,
 }
 
 /// An agent that people know by name.
@@ -150,13 +172,15 @@ enum KindWord {
     Pi,
     /// mini-swe-agent.
     Mini,
+    /// Our own loop, for whoever has a key or a local server.
+    Native,
 }
 
 impl KindWord {
     /// The agent that people know by this word.
     const fn vendor(self) -> Option<VendorName> {
         Some(match self {
-            Self::Command | Self::Scripted => return None,
+            Self::Command | Self::Scripted | Self::Native => return None,
             Self::Claude => VendorName::Claude,
             Self::Codex => VendorName::Codex,
             Self::Opencode => VendorName::Opencode,
@@ -173,6 +197,7 @@ impl fmt::Display for KindWord {
         f.write_str(match (self, self.vendor()) {
             (_, Some(vendor)) => vendor.as_str(),
             (Self::Scripted, None) => "scripted",
+            (Self::Native, None) => "native",
             (_, None) => "command",
         })
     }
@@ -194,9 +219,18 @@ struct Written {
     /// For `scripted`: the recorded session's file, as a path from the home.
     #[serde(default)]
     script: Option<String>,
-    /// For an agent known by name: the model to ask for.
+    /// For `native`: the model, which has to be named. For an agent known by name: the model to ask for.
     #[serde(default)]
     model: Option<String>,
+    /// For `native`: how the model's service is spoken to; `openai` by default, which most services understand.
+    #[serde(default)]
+    api: Option<ModelApi>,
+    /// For `native`: where the service is, such as `http://127.0.0.1:8080/v1`.
+    #[serde(default)]
+    base_url: Option<String>,
+    /// For `native`: the variable that holds the key; `OPENAI_API_KEY` or `ANTHROPIC_API_KEY` by default.
+    #[serde(default)]
+    key_env: Option<String>,
     /// For `command`: how the brief reaches it; `stdin` by default.
     #[serde(default)]
     prompt: Option<PromptWay>,
@@ -217,7 +251,9 @@ struct Written {
 /// An agent's keys contradict each other.
 #[derive(Debug, thiserror::Error)]
 enum BadAgent {
-    #[error("no `kind`; write `kind = \"command\"`, `kind = \"scripted\"` or a known agent such as `kind = \"claude\"`")]
+    #[error(
+        "no `kind`; write `kind = \"command\"`, `kind = \"scripted\"` or a known agent such as `kind = \"claude\"`"
+    )]
     NoKind,
     #[error("kind `{0}` needs `{1}`; write `{1} = {2}`")]
     Missing(KindWord, &'static str, &'static str),
@@ -245,6 +281,16 @@ impl TryFrom<Written> for AgentConfig {
 
     fn try_from(written: Written) -> Result<Self, BadAgent> {
         let word = written.kind.ok_or(BadAgent::NoKind)?;
+        if word != KindWord::Native {
+            let stray = [
+                ("api", written.api.is_some()),
+                ("base_url", written.base_url.is_some()),
+                ("key_env", written.key_env.is_some()),
+            ];
+            if let Some((key, _)) = stray.into_iter().find(|(_, is_there)| *is_there) {
+                return Err(BadAgent::Stray(word, key));
+            }
+        }
         let kind = match word {
             KindWord::Command => {
                 if written.script.is_some() {
@@ -271,6 +317,23 @@ impl TryFrom<Written> for AgentConfig {
                 let script = written.script.filter(|script| !script.is_empty());
                 let script = script.ok_or(BadAgent::Missing(word, "script", "\"path/from/the/home\""))?;
                 AgentKind::Scripted { script }
+            }
+            KindWord::Native => {
+                let stray = [
+                    ("argv", written.argv.is_some()),
+                    ("script", written.script.is_some()),
+                    ("prompt", written.prompt.is_some()),
+                ];
+                if let Some((key, _)) = stray.into_iter().find(|(_, is_there)| *is_there) {
+                    return Err(BadAgent::Stray(word, key));
+                }
+                let model = written.model.filter(|model| !model.is_empty());
+                AgentKind::Native {
+                    model: model.ok_or(BadAgent::Missing(word, "model", "\"the model's name\""))?,
+                    api: written.api.unwrap_or_default(),
+                    base_url: written.base_url,
+                    key_env: written.key_env,
+                }
             }
             _ => {
                 let vendor = word.vendor().ok_or(BadAgent::NoKind)?;

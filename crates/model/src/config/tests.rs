@@ -170,7 +170,7 @@ fn names_line_fault_and_cure() {
     t.toml:2: `[run] env`: `TRIPHAMMER_RUN` is set by each run itself; remove it
     t.toml:2: `[run] log_cap`: `10` does not fit; write a whole number from 1024 to 1099511627776
     t.toml:2: `[run] retries`: `100` does not fit; write a whole number from 0 to 10
-    t.toml:2: `[agents.x] kind`: unknown variant `acp`, expected one of `command`, `scripted`, `claude`, `codex`, `opencode`, `gemini`, `qwen`, `pi`, `mini`
+    t.toml:2: `[agents.x] kind`: unknown variant `acp`, expected one of `command`, `scripted`, `claude`, `codex`, `opencode`, `gemini`, `qwen`, `pi`, `mini`, `native`
     t.toml:1: `[agents.x]`: no `kind`; write `kind = "command"`, `kind = "scripted"` or a known agent such as `kind = "claude"`
     t.toml:2: `[agents.x]`: kind `command` has no `script`; remove the key
     t.toml:1: `[agents.x]`: kind `command` needs `argv`; write `argv = ["program", "argument"]`
@@ -190,7 +190,7 @@ fn names_line_fault_and_cure() {
     t.toml:3: `[run] attempts`: `99` does not fit; write a whole number from 1 to 50
     t.toml:4: `[run] retries`: `77` does not fit; write a whole number from 0 to 10
     t.toml:5: `[agents.x]`: no `kind`; write `kind = "command"`, `kind = "scripted"` or a known agent such as `kind = "claude"`
-    t.toml:6: unknown key `[agents.x] foo`; known are kind, argv, script, model, prompt, env, timeout, idle_timeout, continue
+    t.toml:6: unknown key `[agents.x] foo`; known are kind, argv, script, model, api, base_url, key_env, prompt, env, timeout, idle_timeout, continue
     t.toml:8: `[agents.y] kind`: not a word in quotes; write one
     t.toml:1: unknown key `colour` outside of any section; a key stands below its section, such as `[run]`
     t.toml:1: `agents`: invalid type: integer `3`, expected a map

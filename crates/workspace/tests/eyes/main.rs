@@ -26,4 +26,5 @@ mod store_git;
 mod store_planted;
 #[cfg(test)]
 mod trees;
+#[cfg(test)]
 mod unseen;

@@ -1,0 +1,217 @@
+//! The native loop as an agent among others: a process of our own binary, supervised and fenced like any other's.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use serde_json::json;
+use triphammer_guard::{Place, classify};
+use triphammer_llm::Api;
+use triphammer_model::agent::AgentPlan;
+use triphammer_model::config::ModelApi;
+use triphammer_model::{
+    Agent, AgentError, AgentName, Cancel, Launch, Performance, Redactor, Supervisor, Task,
+};
+
+use super::{Actions, Ask, COMMAND, NativeLimits, NativeTask};
+use crate::command::contract_env;
+use crate::dialects::Own;
+use crate::limits::ProcessLimits;
+use crate::pid_file::PID_FILE;
+use crate::stream::Stream;
+use crate::transcript::Transcript;
+use crate::vendor::settled;
+
+/// What a native agent is made of.
+#[derive(Clone, Debug)]
+pub struct NativeConfig {
+    /// Its name.
+    pub name: AgentName,
+    /// The model's name.
+    pub model: String,
+    /// How its service is spoken to.
+    pub api: ModelApi,
+    /// Where the service is; else by the environment, else its founder's.
+    pub base_url: Option<String>,
+    /// The variable that holds the key; else the common one.
+    pub key_env: Option<String>,
+    /// Its bounds.
+    pub limits: ProcessLimits,
+    /// Names of variables that it gets beyond the shared environment; the values are in the task.
+    pub env_names: Vec<String>,
+    /// Takes secrets out of what it says.
+    pub redactor: Redactor,
+}
+
+/// Our own loop.
+#[derive(Clone, Debug)]
+pub struct NativeAgent(NativeConfig);
+
+/// The variables that the loop reads its key and its service's place from.
+pub fn variables(api: ModelApi, key_env: Option<&str>) -> Vec<String> {
+    let api = api_of(api);
+    vec![key_env.unwrap_or(api.key_variable()).to_owned(), api.url_variable().to_owned()]
+}
+
+const fn api_of(api: ModelApi) -> Api {
+    match api {
+        ModelApi::Openai => Api::OpenAi,
+        ModelApi::Anthropic => Api::Anthropic,
+    }
+}
+
+impl NativeAgent {
+    /// An agent by its configuration.
+    pub const fn new(config: NativeConfig) -> Self {
+        Self(config)
+    }
+
+    fn file_error(&self, what: String) -> impl FnOnce(std::io::Error) -> AgentError {
+        let agent = self.0.name.clone();
+        move |source| AgentError::File { agent, what, source }
+    }
+
+    fn task(&self, task: &Task) -> NativeTask {
+        NativeTask {
+            brief: task.brief.clone(),
+            workspace: Some(task.workspace.clone()),
+            model: self.0.model.clone(),
+            api: api_of(self.0.api),
+            base_url: self.0.base_url.clone(),
+            key_env: self.0.key_env.clone(),
+            actions: Actions::default(),
+            temperature: None,
+            limits: NativeLimits::default(),
+            digest: None,
+            prices: std::collections::BTreeMap::new(),
+        }
+    }
+}
+
+impl Agent for NativeAgent {
+    fn name(&self) -> &AgentName {
+        &self.0.name
+    }
+
+    fn plan(&self) -> AgentPlan {
+        AgentPlan {
+            kind: "native".to_owned(),
+            argv: vec!["triphammer".to_owned(), COMMAND.to_owned()],
+            prompt: "stdin".to_owned(),
+            env: self.0.env_names.clone(),
+            unknowns: vec!["its cost, where its model has no price".to_owned()],
+        }
+    }
+
+    fn check(&self, _path_var: &OsStr, _workspace: &Path) -> Result<(), AgentError> {
+        Ok(())
+    }
+
+    fn implement(
+        &self,
+        task: &Task,
+        supervisor: &dyn Supervisor,
+        cancel: &Cancel,
+    ) -> Result<Performance, AgentError> {
+        let NativeConfig { limits, redactor, .. } = &self.0;
+        let file = task.scratch.join("task.json");
+        std::fs::create_dir_all(&task.scratch)
+            .map_err(self.file_error(format!("making its folder {}", task.scratch.display())))?;
+        let text = serde_json::to_vec(&self.task(task)).unwrap_or_default();
+        std::fs::write(&file, text)
+            .map_err(self.file_error(format!("writing its task {}", file.display())))?;
+        // The shim that starts it is a copy of us, and so is what this names.
+        let program = if cfg!(target_os = "linux") {
+            "/proc/self/exe".into()
+        } else {
+            std::env::current_exe().map_err(self.file_error("finding our own binary".to_owned()))?
+        };
+        let launch = Launch {
+            argv: vec![program.into_os_string(), COMMAND.into()],
+            dir: task.workspace.clone(),
+            env: contract_env(task),
+            stdin: Some(file),
+            stdout: task.dir.join("stdout.log"),
+            stderr: task.dir.join("stderr.log"),
+            log_cap: limits.log_cap,
+            tail_cap: limits.tail_cap,
+            timeout: limits.timeout,
+            idle: limits.idle,
+            grace: limits.grace,
+            pid_file: Some(task.dir.join(PID_FILE)),
+        };
+        let transcript_error =
+            || self.file_error(format!("writing its transcript in {}", task.dir.display()));
+        let mut transcript = Transcript::create(&task.dir, redactor).map_err(transcript_error())?;
+        let start = json!({
+            "agent": self.0.name,
+            "kind": "native",
+            "model": self.0.model,
+            "attempt": task.attempt,
+            "try": task.try_no,
+        });
+        transcript.line("start", start).map_err(transcript_error())?;
+        let mut stream = Stream::new(Box::new(Own::default()));
+        let ended = supervisor.run_heard(&launch, cancel, &mut |piece| stream.push(piece))?;
+        let heard = stream.end();
+        let duration_ms = u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX);
+        let end = json!({
+            "wait": ended.wait,
+            "duration_ms": duration_ms,
+            "events": heard.events(),
+            "stdout_bytes": ended.stdout.bytes,
+            "stderr_bytes": ended.stderr.bytes,
+            "killed": ended.killed,
+        });
+        transcript.line("end", end).map_err(transcript_error())?;
+        let receipt = settled(heard, ended.wait).into_receipt(self.0.name.as_str());
+        Ok(Performance { receipt, wait: ended.wait, duration_ms })
+    }
+}
+
+/// Refuses commands that cannot be undone.
+#[derive(Clone, Debug)]
+pub struct Guarded(Place);
+
+impl Guarded {
+    /// For commands that run in the current folder.
+    pub fn here() -> Self {
+        let text = |path: std::path::PathBuf| path.to_string_lossy().into_owned();
+        let cwd = std::env::current_dir().map_or_else(|_| "/".to_owned(), text);
+        let home = std::env::var_os("HOME").map(|home| home.to_string_lossy().into_owned());
+        Self(Place { workspace: cwd.clone(), home, cwd, temp: text(std::env::temp_dir()) })
+    }
+}
+
+impl Ask for Guarded {
+    fn allow(&self, command: &str) -> Result<(), String> {
+        let judgement = classify(command, &self.0);
+        match judgement.findings.first() {
+            Some(found) if judgement.refused() => Err(format!("`{}`: {}", found.command, found.why)),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_undone_is_refused_with_its_reason() {
+        let guard = Guarded(Place {
+            workspace: "/w".to_owned(),
+            home: Some("/home/u".to_owned()),
+            cwd: "/w".to_owned(),
+            temp: "/tmp".to_owned(),
+        });
+        assert_eq!(guard.allow("cargo test && rm -rf target"), Ok(()));
+        let refused = guard.allow("cargo test && git push --force").unwrap_err();
+        assert!(refused.starts_with("`git push --force`: "), "{refused}");
+    }
+
+    #[test]
+    fn it_reads_the_variables_of_its_api() {
+        assert_eq!(variables(ModelApi::Anthropic, None), ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"]);
+        assert_eq!(variables(ModelApi::Openai, Some("MINE")), ["MINE", "OPENAI_BASE_URL"]);
+    }
+}
