@@ -3,24 +3,24 @@
 use triphammer_model::FaultKind;
 use triphammer_testkit::FAKE_MODEL;
 
-use crate::rig::{Real, THREE_REQUESTS};
+use crate::rig::{KEY, Real};
 use crate::scenes;
 
 static CLAUDE: Real = Real {
     kind: "claude",
-    secrets: &["ANTHROPIC_API_KEY"],
-    // As root it works without asking only where it is told that nothing can be broken.
-    env: |url| {
+    // As root it works without asking only where it is told that nothing can be broken; and it tries ten times by
+    // default, which takes three minutes.
+    exports: |url| {
         vec![
-            format!("ANTHROPIC_BASE_URL={url}"),
-            "IS_SANDBOX=1".to_owned(),
-            // Ten by default, which takes three minutes.
-            "CLAUDE_CODE_MAX_RETRIES=2".to_owned(),
+            ("ANTHROPIC_API_KEY", KEY.to_owned()),
+            ("ANTHROPIC_BASE_URL", url.to_owned()),
+            ("IS_SANDBOX", "1".to_owned()),
+            ("CLAUDE_CODE_MAX_RETRIES", "2".to_owned()),
         ]
     },
+    named: &["CLAUDE_CODE_MAX_RETRIES"],
     configure: |_, _| format!("model = \"{FAKE_MODEL}\"\n"),
     reports_files: true,
-    tokens: Some(THREE_REQUESTS),
     refusal: FaultKind::Authentication,
 };
 

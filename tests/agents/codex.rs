@@ -3,25 +3,24 @@
 use triphammer_model::FaultKind;
 use triphammer_testkit::FAKE_MODEL;
 
-use crate::rig::{Real, THREE_REQUESTS};
+use crate::rig::{KEY, Real};
 use crate::scenes;
 
 static CODEX: Real = Real {
     kind: "codex",
-    secrets: &["FAKE_API_KEY"],
-    env: |_| Vec::new(),
+    exports: |_| vec![("OPENAI_API_KEY", KEY.to_owned())],
+    named: &[],
     configure: |rig, url| {
         rig.write(
             ".codex/config.toml",
             &format!(
                 "model_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = \"{url}/v1\"\n\
-                 env_key = \"FAKE_API_KEY\"\nwire_api = \"responses\"\n"
+                 env_key = \"OPENAI_API_KEY\"\nwire_api = \"responses\"\n"
             ),
         );
         format!("model = \"{FAKE_MODEL}\"\n")
     },
     reports_files: true,
-    tokens: Some(THREE_REQUESTS),
     refusal: FaultKind::Authentication,
 };
 

@@ -3,13 +3,13 @@
 use serde_json::json;
 use triphammer_model::FaultKind;
 
-use crate::rig::{Real, THREE_REQUESTS};
+use crate::rig::{KEY, Real};
 use crate::scenes;
 
 static GEMINI: Real = Real {
     kind: "gemini",
-    secrets: &["GEMINI_API_KEY"],
-    env: |url| vec![format!("GOOGLE_GEMINI_BASE_URL={url}")],
+    exports: |url| vec![("GEMINI_API_KEY", KEY.to_owned()), ("GOOGLE_GEMINI_BASE_URL", url.to_owned())],
+    named: &[],
     configure: |rig, _| {
         let settings = json!({
             "security": {"auth": {"selectedType": "gemini-api-key"}},
@@ -20,7 +20,6 @@ static GEMINI: Real = Real {
         "model = \"gemini-2.5-flash\"\n".to_owned()
     },
     reports_files: true,
-    tokens: Some(THREE_REQUESTS),
     refusal: FaultKind::Authentication,
 };
 

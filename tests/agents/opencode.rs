@@ -4,13 +4,13 @@ use serde_json::json;
 use triphammer_model::FaultKind;
 use triphammer_testkit::FAKE_MODEL;
 
-use crate::rig::{KEY, Real, THREE_REQUESTS};
+use crate::rig::{KEY, Real};
 use crate::scenes;
 
 static OPENCODE: Real = Real {
     kind: "opencode",
-    secrets: &[],
-    env: |_| vec!["OPENCODE_DISABLE_MODELS_FETCH=1".to_owned()],
+    exports: |_| vec![("OPENCODE_DISABLE_MODELS_FETCH", "1".to_owned())],
+    named: &[],
     configure: |rig, url| {
         let model = json!({
             "name": FAKE_MODEL,
@@ -32,7 +32,6 @@ static OPENCODE: Real = Real {
         format!("model = \"fake/{FAKE_MODEL}\"\n")
     },
     reports_files: true,
-    tokens: Some(THREE_REQUESTS),
     refusal: FaultKind::Authentication,
 };
 

@@ -4,13 +4,13 @@ use serde_json::json;
 use triphammer_model::FaultKind;
 use triphammer_testkit::FAKE_MODEL;
 
-use crate::rig::{KEY, Real, THREE_REQUESTS};
+use crate::rig::{KEY, Real};
 use crate::scenes;
 
 static PI: Real = Real {
     kind: "pi",
-    secrets: &[],
-    env: |_| Vec::new(),
+    exports: |_| Vec::new(),
+    named: &[],
     configure: |rig, url| {
         let model = json!({
             "id": FAKE_MODEL,
@@ -31,7 +31,6 @@ static PI: Real = Real {
         format!("model = \"fake/{FAKE_MODEL}\"\n")
     },
     reports_files: true,
-    tokens: Some(THREE_REQUESTS),
     // Its stream has the status of a failed call in a text for people only.
     refusal: FaultKind::Overloaded,
 };

@@ -3,16 +3,19 @@
 use triphammer_model::FaultKind;
 use triphammer_testkit::FAKE_MODEL;
 
-use crate::rig::{Real, THREE_REQUESTS};
+use crate::rig::{KEY, Real};
 use crate::scenes;
 
 static QWEN: Real = Real {
     kind: "qwen",
-    secrets: &["OPENAI_API_KEY"],
-    env: |url| vec![format!("OPENAI_BASE_URL={url}/v1"), format!("OPENAI_MODEL={FAKE_MODEL}")],
-    configure: |_, _| format!("argv = [\"qwen\", \"--auth-type\", \"openai\"]\nmodel = \"{FAKE_MODEL}\"\n"),
+    exports: |url| vec![("OPENAI_API_KEY", KEY.to_owned()), ("OPENAI_BASE_URL", format!("{url}/v1"))],
+    named: &[],
+    // By itself it takes a key from the environment only where a model is named there too.
+    configure: |_, _| {
+        let argv = "[\"qwen\", \"--auth-type\", \"openai\"]";
+        format!("argv = {argv}\nmodel = \"{FAKE_MODEL}\"\n")
+    },
     reports_files: true,
-    tokens: Some(THREE_REQUESTS),
     // A failed call becomes a message of the model, with the status in its text.
     refusal: FaultKind::Overloaded,
 };

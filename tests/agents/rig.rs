@@ -1,5 +1,6 @@
 //! A home with a real agent in it.
 
+use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -20,21 +21,20 @@ pub(crate) const WORK: &str = "work";
 pub(crate) struct Real {
     /// Its kind and its name.
     pub(crate) kind: &'static str,
-    /// The secrets that it gets, by name.
-    pub(crate) secrets: &'static [&'static str],
-    /// Other variables that it gets, as `NAME=value`.
-    pub(crate) env: fn(&str) -> Vec<String>,
+    /// What a person would export for a service at this address: the agent's own variables, of which the binary
+    /// passes on those that it knows.
+    pub(crate) exports: fn(&str) -> Vec<(&'static str, String)>,
+    /// Those that its table has to name.
+    pub(crate) named: &'static [&'static str],
     /// Writes its configuration for a service at this address; returns more lines of its table.
     pub(crate) configure: fn(&Rig, &str) -> String,
     /// Whether it reports files that its own tools write.
     pub(crate) reports_files: bool,
-    /// Tokens that it reports for the three requests of an attempt; `None` where it asks more beside.
-    pub(crate) tokens: Option<Tokens>,
     /// What a refused key looks like in what it says.
     pub(crate) refusal: FaultKind,
 }
 
-/// What three requests without any beside cost, the cache apart.
+/// What the three requests of an attempt cost, the cache apart.
 pub(crate) const THREE_REQUESTS: Tokens = Tokens { input: 2703, cached: 300, output: 63 };
 
 /// A run in the background, killed with SIGKILL when it is let go.
@@ -51,12 +51,13 @@ impl Drop for Background {
 pub(crate) struct Rig {
     pub(crate) home: TestHome,
     real: &'static Real,
+    url: OnceCell<String>,
 }
 
 impl Rig {
     /// A home where the agent works in a folder of its own, held by one gate.
     pub(crate) fn new(real: &'static Real, gate: &str) -> Self {
-        let rig = Self { home: TestHome::with_gates(&[("greeting", gate)]), real };
+        let rig = Self { home: TestHome::with_gates(&[("greeting", gate)]), real, url: OnceCell::new() };
         rig.home.write(format!("{WORK}/README.md"), "# Greetings\n");
         std::fs::create_dir(rig.home.beside("tmp")).unwrap();
         rig.home.write(
@@ -71,10 +72,9 @@ impl Rig {
     /// Points the agent at a service; `more` are lines of its table.
     pub(crate) fn configure(&self, url: &str, more: &str) {
         let kind = self.real.kind;
+        self.url.set(url.to_owned()).unwrap();
         let table = (self.real.configure)(self, url);
-        let secrets = self.real.secrets.iter().map(|name| (*name).to_owned());
-        let env: Vec<String> = secrets.chain((self.real.env)(url)).collect();
-        let env = serde_json::json!(env);
+        let env = serde_json::json!(self.real.named);
         let config =
             format!("[agents.{kind}]\nkind = \"{kind}\"\ntimeout = \"3m\"\nenv = {env}\n{table}{more}");
         self.home.write("triphammer.toml", &config);
@@ -92,6 +92,24 @@ impl Rig {
         std::fs::write(&path, text).unwrap_or_else(|e| panic!("writing {}: {e}", path.display()));
     }
 
+    /// The files below the user's folder, as paths from there.
+    pub(crate) fn user_files(&self) -> Vec<PathBuf> {
+        let user = self.home.beside("user");
+        let mut folders = vec![user.clone()];
+        let mut files = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let entry = entry.unwrap();
+                if entry.file_type().unwrap().is_dir() {
+                    folders.push(entry.path());
+                } else {
+                    files.push(entry.path().strip_prefix(&user).unwrap().to_owned());
+                }
+            }
+        }
+        files
+    }
+
     /// `triphammer run` with the agent, not started yet.
     pub(crate) fn command(&self) -> Command {
         let mut command =
@@ -102,9 +120,7 @@ impl Rig {
         let path: Vec<PathBuf> =
             std::env::split_paths(&programs).chain(std::env::split_paths(&usual)).collect();
         command.env("PATH", std::env::join_paths(path).unwrap());
-        for name in self.real.secrets {
-            command.env(name, KEY);
-        }
+        command.envs((self.real.exports)(self.url.get().unwrap()));
         // Codex makes no helpers where its own folder lies below the temporary one.
         command.env("TMPDIR", self.home.beside("tmp"));
         command
