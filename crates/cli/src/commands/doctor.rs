@@ -9,11 +9,11 @@ use serde::Serialize;
 use serde_json::json;
 use triphammer_agent::native::{NativeAgent, NativeConfig};
 use triphammer_agent::{
-    CommandAgent, CommandConfig, ProcessLimits, Program, PromptBy, ScriptedAgent, Vendor, VendorAgent,
+    CommandAgent, CommandConfig, ProcessLimits, Program, PromptBy, ScriptedAgent, Login, Vendor, VendorAgent,
     VendorConfig,
 };
 use triphammer_gate::{Discovered, Gate, Packs, WorkFiles};
-use triphammer_model::config::{AgentConfig, AgentKind};
+use triphammer_model::config::{AgentConfig, AgentKind, VendorName};
 use triphammer_model::{Agent, AgentName, Redactor};
 
 use crate::args::HomeArgs;
@@ -238,11 +238,21 @@ fn check_agent(name: &AgentName, config: &AgentConfig, home: &Home, path: &OsStr
 }
 
 fn known_agents(chart: &mut Chart) {
-    for name in AGENTS {
-        match on_path(name) {
-            Some(path) => chart.add("agents", name, State::Ok, format!("found: {}", path.display())),
-            None => chart.add("agents", name, State::Note, "not found on PATH"),
-        }
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    for vendor in VendorName::ALL.map(Vendor::of) {
+        let Some(path) = on_path(vendor.program) else {
+            let cure = format!("not found on PATH; `{}` installs it", vendor.install);
+            chart.add("agents", vendor.kind, State::Note, cure);
+            continue;
+        };
+        let (state, login) = match vendor.login(|name| std::env::var_os(name), home.as_deref()) {
+            Login::Key(name) => (State::Ok, format!("its key is in {name}")),
+            Login::File(file) => (State::Ok, format!("logged in, by {}", file.display())),
+            Login::Nothing => {
+                (State::Note, format!("neither logged in nor a key in {}", vendor.keys.join(", ")))
+            }
+        };
+        chart.add("agents", vendor.kind, state, format!("found: {}; {login}", path.display()));
     }
 }
 
