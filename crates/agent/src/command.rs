@@ -206,6 +206,30 @@ pub(crate) fn contract_env(task: &Task) -> Vec<(OsString, OsString)> {
     env
 }
 
+/// The launch of an agent: in its task's workspace, with its logs and pid file where its attempt keeps them.
+pub(crate) fn launch(
+    task: &Task,
+    argv: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    stdin: Option<PathBuf>,
+    limits: &ProcessLimits,
+) -> Launch {
+    Launch {
+        argv,
+        dir: task.workspace.clone(),
+        env,
+        stdin,
+        stdout: task.dir.join("stdout.log"),
+        stderr: task.dir.join("stderr.log"),
+        log_cap: limits.log_cap,
+        tail_cap: limits.tail_cap,
+        timeout: limits.timeout,
+        idle: limits.idle,
+        grace: limits.grace,
+        pid_file: Some(task.dir.join(PID_FILE)),
+    }
+}
+
 /// Whether `program` can be executed: by its path, seen from `dir`, or by its name in `path_var`.
 pub(crate) fn find_program(program: &str, path_var: &OsStr, dir: &Path) -> Option<PathBuf> {
     let can =
@@ -281,20 +305,8 @@ impl Agent for CommandAgent {
             .map_err(self.file_error(format!("removing the earlier receipt {}", receipt_path.display())))?;
         let mut env = contract_env(task);
         env.push(("TRIPHAMMER_RECEIPT".into(), receipt_path.clone().into_os_string()));
-        let launch = Launch {
-            argv,
-            dir: task.workspace.clone(),
-            env,
-            stdin: (self.0.prompt == PromptBy::Stdin).then(|| task.brief_file.clone()),
-            stdout: task.dir.join("stdout.log"),
-            stderr: task.dir.join("stderr.log"),
-            log_cap: limits.log_cap,
-            tail_cap: limits.tail_cap,
-            timeout: limits.timeout,
-            idle: limits.idle,
-            grace: limits.grace,
-            pid_file: Some(task.dir.join(PID_FILE)),
-        };
+        let stdin = (self.0.prompt == PromptBy::Stdin).then(|| task.brief_file.clone());
+        let launch = launch(task, argv, env, stdin, &limits);
         let transcript_error =
             || self.file_error(format!("writing its transcript in {}", task.dir.display()));
         let mut transcript = Transcript::create(&task.dir, &self.0.redactor).map_err(transcript_error())?;

@@ -7,14 +7,12 @@ use serde_json::json;
 use triphammer_model::agent::AgentPlan;
 use triphammer_model::process::WaitStatus;
 use triphammer_model::{
-    Agent, AgentError, AgentName, Cancel, Ended, FaultKind, Launch, Performance, Receipt, Redactor,
-    Supervisor, Task,
+    Agent, AgentError, AgentName, Cancel, Ended, FaultKind, Performance, Receipt, Redactor, Supervisor, Task,
 };
 
-use crate::command::{contract_env, fault_of, find_program};
+use crate::command::{contract_env, fault_of, find_program, launch};
 use crate::heard::Heard;
 use crate::limits::ProcessLimits;
-use crate::pid_file::PID_FILE;
 use crate::stream::Stream;
 use crate::transcript::Transcript;
 use crate::vendors::{Ask, Prompt, Speaks, Vendor};
@@ -194,20 +192,8 @@ impl Agent for VendorAgent {
         let chosen = |name: &str| task.env.iter().any(|(known, _)| known == name);
         let sets = vendor.sets.iter().filter(|(name, _)| !chosen(name));
         env.extend(sets.map(|(name, value)| (name.into(), value.into())));
-        let launch = Launch {
-            argv: self.argv(&ask),
-            dir: task.workspace.clone(),
-            env,
-            stdin: (vendor.prompt == Prompt::Stdin).then(|| task.brief_file.clone()),
-            stdout: task.dir.join("stdout.log"),
-            stderr: task.dir.join("stderr.log"),
-            log_cap: limits.log_cap,
-            tail_cap: limits.tail_cap,
-            timeout: limits.timeout,
-            idle: limits.idle,
-            grace: limits.grace,
-            pid_file: Some(task.dir.join(PID_FILE)),
-        };
+        let stdin = (vendor.prompt == Prompt::Stdin).then(|| task.brief_file.clone());
+        let launch = launch(task, self.argv(&ask), env, stdin, limits);
         let transcript_error =
             || self.file_error(format!("writing its transcript in {}", task.dir.display()));
         let mut transcript = Transcript::create(&task.dir, &self.0.redactor).map_err(transcript_error())?;

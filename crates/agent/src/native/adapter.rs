@@ -8,15 +8,12 @@ use triphammer_guard::{Place, classify};
 use triphammer_llm::Api;
 use triphammer_model::agent::AgentPlan;
 use triphammer_model::config::ModelApi;
-use triphammer_model::{
-    Agent, AgentError, AgentName, Cancel, Launch, Performance, Redactor, Supervisor, Task,
-};
+use triphammer_model::{Agent, AgentError, AgentName, Cancel, Performance, Redactor, Supervisor, Task};
 
 use super::{Actions, Ask, COMMAND, NativeLimits, NativeTask};
-use crate::command::contract_env;
+use crate::command::{contract_env, launch};
 use crate::dialects::Own;
 use crate::limits::ProcessLimits;
-use crate::pid_file::PID_FILE;
 use crate::stream::Stream;
 use crate::transcript::Transcript;
 use crate::vendor::settled;
@@ -125,20 +122,8 @@ impl Agent for NativeAgent {
         } else {
             std::env::current_exe().map_err(self.file_error("finding our own binary".to_owned()))?
         };
-        let launch = Launch {
-            argv: vec![program.into_os_string(), COMMAND.into()],
-            dir: task.workspace.clone(),
-            env: contract_env(task),
-            stdin: Some(file),
-            stdout: task.dir.join("stdout.log"),
-            stderr: task.dir.join("stderr.log"),
-            log_cap: limits.log_cap,
-            tail_cap: limits.tail_cap,
-            timeout: limits.timeout,
-            idle: limits.idle,
-            grace: limits.grace,
-            pid_file: Some(task.dir.join(PID_FILE)),
-        };
+        let argv = vec![program.into_os_string(), COMMAND.into()];
+        let launch = launch(task, argv, contract_env(task), Some(file), limits);
         let transcript_error =
             || self.file_error(format!("writing its transcript in {}", task.dir.display()));
         let mut transcript = Transcript::create(&task.dir, redactor).map_err(transcript_error())?;
