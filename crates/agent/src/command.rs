@@ -185,7 +185,7 @@ pub(crate) fn fault_of(wait: WaitStatus) -> Option<Fault> {
 }
 
 /// Removes a file, link or folder; nothing there is fine, and links are not followed.
-fn remove_whatever(path: &Path) -> io::Result<()> {
+pub(crate) fn remove_whatever(path: &Path) -> io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Ok(meta) if meta.is_dir() => std::fs::remove_dir_all(path),
         Ok(_) => std::fs::remove_file(path),

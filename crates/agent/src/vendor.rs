@@ -10,7 +10,7 @@ use triphammer_model::{
     Agent, AgentError, AgentName, Cancel, Ended, FaultKind, Performance, Receipt, Redactor, Supervisor, Task,
 };
 
-use crate::command::{contract_env, fault_of, find_program, launch};
+use crate::command::{contract_env, fault_of, find_program, launch, remove_whatever};
 use crate::heard::Heard;
 use crate::limits::ProcessLimits;
 use crate::stream::Stream;
@@ -179,6 +179,12 @@ impl Agent for VendorAgent {
         let Self(VendorConfig { vendor, limits, .. }) = self;
         std::fs::create_dir_all(&task.scratch)
             .map_err(self.file_error(format!("making its folder {}", task.scratch.display())))?;
+        if let Speaks::File(name, _) = vendor.speaks {
+            // An earlier try's words are not this one's.
+            let file = task.scratch.join(name);
+            remove_whatever(&file)
+                .map_err(self.file_error(format!("removing the earlier {}", file.display())))?;
+        }
         let prompt = Self::prompt(task);
         let session = task.session.as_deref().filter(|_| vendor.continues);
         let ask = Ask {
