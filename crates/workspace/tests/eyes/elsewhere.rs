@@ -160,17 +160,17 @@ fn work_that_only_a_merge_holds_is_known() {
 fn many_paths_are_asked_for_at_once() {
     let long = "x".repeat(200);
     let scene =
-        Scene::of(|bench| (0..3_000).for_each(|n| bench.write(format!("{long}/{n}"), format!("{n}"))));
+        Scene::of(|bench| (0..12_000).for_each(|n| bench.write(format!("{long}/{n}"), format!("{n}"))));
     scene.bench.git(&["init", "-q"]);
     scene.commit("work");
     scene.revert();
     scene.bench.git(&["rm", "-q", "-r", "--cached", &long]);
     scene.commit("start again");
-    assert!(scene.work.len() == 3_000 && scene.missing().is_empty());
+    assert!(scene.work.len() == 12_000 && scene.missing().is_empty());
     scene.bench.git(&["checkout", "-q", "--orphan", "other"]);
     scene.commit("start without a past");
     scene.bench.git(&["branch", "-q", "-D", "main"]);
-    assert_eq!(scene.missing().len(), 3_000, "a reflog knows it still, and drops it one day");
+    assert_eq!(scene.missing().len(), 12_000, "a reflog knows it still, and drops it one day");
 }
 
 /// Edits that overwrote an edit: only what neither side has.
