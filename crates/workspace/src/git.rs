@@ -4,9 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a question to git may take. A hostile repository can make git wait for ever, on a FIFO for instance.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
@@ -103,7 +103,7 @@ pub(crate) fn stream_within<T>(
         return Err(error);
     }
     let stderr = stderr.recv_timeout(patience).unwrap_or_else(|_| Ok(Vec::new()))?;
-    Ok((taken, Output { status: child.wait()?, stdout: Vec::new(), stderr }))
+    Ok((taken, Output { status: end_within(&mut child, patience)?, stdout: Vec::new(), stderr }))
 }
 
 /// What a command prints, read so that its silence ends.
@@ -199,7 +199,25 @@ pub(crate) fn take_within<T: Default + Send + 'static>(
     };
     let taken = taken?;
     let stderr = stderr.recv_timeout(patience).unwrap_or_else(|_| Ok(Vec::new()))?;
-    Ok((taken, Output { status: child.wait()?, stdout: Vec::new(), stderr }))
+    Ok((taken, Output { status: end_within(&mut child, patience)?, stdout: Vec::new(), stderr }))
+}
+
+/// Waits for the end of a command that has nothing more to say, which comes at once; or kills it.
+fn end_within(child: &mut Child, patience: Duration) -> io::Result<ExitStatus> {
+    let until = Instant::now() + patience;
+    let mut pause = Duration::from_micros(20);
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if Instant::now() >= until {
+            child.kill()?;
+            child.wait()?;
+            return Err(no_answer(patience));
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(10));
+    }
 }
 
 /// Reads a stream to its end in a thread of its own.
@@ -389,6 +407,9 @@ mod tests {
         assert!(!trap.exists());
     }
 
+    const SLEEPERS: [&str; 3] =
+        ["exec sleep 1000", "echo begun; exec sleep 1000", "exec >/dev/null 2>&1; exec sleep 1000"];
+
     fn sh(line: &str) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", line]);
@@ -413,7 +434,7 @@ mod tests {
     /// A reader that takes the error for its own, and one that asks again, change nothing.
     #[test]
     fn a_command_that_falls_silent_is_ended() {
-        for line in ["exec sleep 1000", "echo begun; exec sleep 1000"] {
+        for line in SLEEPERS {
             let patience = Duration::from_millis(50);
             let swallow = |from: &mut dyn Read| (0..9).map(|_| from.read(&mut [0; 9]).is_err()).next_back();
             match stream_within(sh(line), patience, swallow) {
@@ -425,9 +446,9 @@ mod tests {
 
     #[test]
     fn a_command_that_never_ends_is_ended() {
-        let mut command = Command::new("sleep");
-        command.arg("1000");
-        let error = output_within(command, Duration::from_millis(50)).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        for line in SLEEPERS {
+            let error = output_within(sh(line), Duration::from_millis(50)).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{line}");
+        }
     }
 }
