@@ -18,7 +18,6 @@ static CLAUDE: Real = Real {
             ("CLAUDE_CODE_MAX_RETRIES", "2".to_owned()),
         ]
     },
-    named: &["CLAUDE_CODE_MAX_RETRIES"],
     configure: |_, _| format!("model = \"{FAKE_MODEL}\"\n"),
     reports_files: true,
     refusal: FaultKind::Authentication,

@@ -9,7 +9,6 @@ use crate::scenes;
 static CODEX: Real = Real {
     kind: "codex",
     exports: |_| vec![("OPENAI_API_KEY", KEY.to_owned())],
-    named: &[],
     configure: |rig, url| {
         rig.write(
             ".codex/config.toml",

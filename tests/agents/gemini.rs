@@ -9,7 +9,6 @@ use crate::scenes;
 static GEMINI: Real = Real {
     kind: "gemini",
     exports: |url| vec![("GEMINI_API_KEY", KEY.to_owned()), ("GOOGLE_GEMINI_BASE_URL", url.to_owned())],
-    named: &[],
     configure: |rig, _| {
         let settings = json!({
             "security": {"auth": {"selectedType": "gemini-api-key"}},

@@ -17,7 +17,6 @@ static MINI: Real = Real {
             ("LITELLM_LOCAL_MODEL_COST_MAP", "True".to_owned()),
         ]
     },
-    named: &[],
     configure: |_, _| format!("model = \"openai/{FAKE_MODEL}\"\n"),
     reports_files: false,
     refusal: FaultKind::Authentication,

@@ -10,7 +10,6 @@ use crate::scenes;
 static OPENCODE: Real = Real {
     kind: "opencode",
     exports: |_| vec![("OPENCODE_DISABLE_MODELS_FETCH", "1".to_owned())],
-    named: &[],
     configure: |rig, url| {
         let model = json!({
             "name": FAKE_MODEL,

@@ -10,7 +10,6 @@ use crate::scenes;
 static PI: Real = Real {
     kind: "pi",
     exports: |_| Vec::new(),
-    named: &[],
     configure: |rig, url| {
         let model = json!({
             "id": FAKE_MODEL,

@@ -9,7 +9,6 @@ use crate::scenes;
 static QWEN: Real = Real {
     kind: "qwen",
     exports: |url| vec![("OPENAI_API_KEY", KEY.to_owned()), ("OPENAI_BASE_URL", format!("{url}/v1"))],
-    named: &[],
     // By itself it takes a key from the environment only where a model is named there too.
     configure: |_, _| {
         let argv = "[\"qwen\", \"--auth-type\", \"openai\"]";

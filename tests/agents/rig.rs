@@ -24,8 +24,6 @@ pub(crate) struct Real {
     /// What a person would export for a service at this address: the agent's own variables, of which the binary
     /// passes on those that it knows.
     pub(crate) exports: fn(&str) -> Vec<(&'static str, String)>,
-    /// Those that its table has to name.
-    pub(crate) named: &'static [&'static str],
     /// Writes its configuration for a service at this address; returns more lines of its table.
     pub(crate) configure: fn(&Rig, &str) -> String,
     /// Whether it reports files that its own tools write.
@@ -74,9 +72,7 @@ impl Rig {
         let kind = self.real.kind;
         self.url.set(url.to_owned()).unwrap();
         let table = (self.real.configure)(self, url);
-        let env = serde_json::json!(self.real.named);
-        let config =
-            format!("[agents.{kind}]\nkind = \"{kind}\"\ntimeout = \"3m\"\nenv = {env}\n{table}{more}");
+        let config = format!("[agents.{kind}]\nkind = \"{kind}\"\ntimeout = \"3m\"\n{table}{more}");
         self.home.write("triphammer.toml", &config);
     }
 

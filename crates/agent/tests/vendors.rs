@@ -238,8 +238,8 @@ fn a_login_is_a_key_or_a_file() {
     std::fs::create_dir(home.path().join(".codex")).unwrap();
     std::fs::write(home.path().join(".codex/auth.json"), "{}").unwrap();
     assert_eq!(codex.login(none, Some(home.path())), Login::File(home.path().join(".codex/auth.json")));
-    let key = |name: &str| (name == "OPENAI_API_KEY").then(|| "dummy".into());
-    assert_eq!(codex.login(key, Some(home.path())), Login::Key("OPENAI_API_KEY".to_owned()));
+    let key = |name: &str| (name == "CODEX_API_KEY").then(|| "dummy".into());
+    assert_eq!(codex.login(key, Some(home.path())), Login::Key("CODEX_API_KEY".to_owned()));
     let empty = |_: &str| Some("".into());
     assert_eq!(codex.login(empty, None), Login::Nothing);
 }

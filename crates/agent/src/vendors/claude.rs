@@ -8,7 +8,15 @@ pub(super) static CLAUDE: Vendor = Vendor {
     program: "claude",
     install: "npm install -g @anthropic-ai/claude-code",
     keys: &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"],
-    reads: &["ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CONFIG_DIR", "IS_SANDBOX"],
+    // As root it starts only with `IS_SANDBOX=1`. A failed call is tried ten times, for three minutes, unless told
+    // otherwise.
+    reads: &[
+        "ANTHROPIC_BASE_URL",
+        "ANTHROPIC_MODEL",
+        "CLAUDE_CODE_MAX_RETRIES",
+        "CLAUDE_CONFIG_DIR",
+        "IS_SANDBOX",
+    ],
     state: &[".claude", ".claude.json"],
     logins: &[".claude/.credentials.json"],
     continues: true,

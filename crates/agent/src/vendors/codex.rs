@@ -12,8 +12,10 @@ pub(super) static CODEX: Vendor = Vendor {
     kind: "codex",
     program: "codex",
     install: "npm install -g @openai/codex",
-    keys: &["CODEX_API_KEY", "OPENAI_API_KEY"],
-    reads: &["CODEX_HOME", "OPENAI_BASE_URL"],
+    keys: &["CODEX_API_KEY"],
+    // The key of its own service it takes under the first name only, and no address from the environment. The other is
+    // for a provider in its configuration (`env_key`).
+    reads: &["CODEX_HOME", "OPENAI_API_KEY"],
     state: &[".codex"],
     logins: &[".codex/auth.json"],
     continues: true,

@@ -7,11 +7,15 @@ pub(super) static GEMINI: Vendor = Vendor {
     kind: "gemini",
     program: "gemini",
     install: "npm install -g @google/gemini-cli",
-    keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    keys: &["GEMINI_API_KEY"],
+    // `GOOGLE_API_KEY` counts only with `GOOGLE_GENAI_USE_VERTEXAI=true`. Where an address is set, its settings have to
+    // name a way to log in as well (`security.auth.selectedType`).
     reads: &[
+        "GOOGLE_API_KEY",
         "GOOGLE_GEMINI_BASE_URL",
         "GOOGLE_CLOUD_PROJECT",
         "GOOGLE_CLOUD_LOCATION",
+        "GOOGLE_GENAI_USE_GCA",
         "GOOGLE_GENAI_USE_VERTEXAI",
         "GOOGLE_APPLICATION_CREDENTIALS",
     ],

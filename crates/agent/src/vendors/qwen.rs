@@ -8,7 +8,8 @@ pub(super) static QWEN: Vendor = Vendor {
     program: "qwen",
     install: "npm install -g @qwen-code/qwen-code",
     keys: &["DASHSCOPE_API_KEY", "OPENAI_API_KEY"],
-    reads: &["OPENAI_BASE_URL", "OPENAI_MODEL"],
+    // Unless its settings or `--auth-type` say how to log in, it takes a key only with both of these beside it.
+    reads: &["OPENAI_BASE_URL", "OPENAI_MODEL", "QWEN_HOME"],
     state: &[".qwen"],
     logins: &[".qwen/oauth_creds.json"],
     continues: true,
