@@ -27,7 +27,7 @@ use crate::packs::Index;
 use crate::store_draft::UNFINISHED;
 use crate::store_lock::{Alone, Exclusive};
 use crate::store_objects::{Store, StoreError};
-use crate::store_scratch;
+use crate::store_scratch::{Scratch, sweep};
 
 /// How long git may take to list or write objects.
 const PATIENCE: Duration = Duration::from_hours(1);
@@ -163,11 +163,12 @@ impl Store {
                 None => others.push(id),
             }
         }
+        let scratch = self.reader()?;
         for (run, roots) in of_runs {
-            let held = all.hold(&self.reached(&roots)?);
+            let held = all.hold(&self.reached(&scratch, &roots)?);
             all.runs.insert(run, held);
         }
-        let reached = self.reached(&others)?;
+        let reached = self.reached(&scratch, &others)?;
         all.hold(&reached);
         Ok(all)
     }
@@ -180,7 +181,7 @@ impl Store {
         let part = format!("/{run}/");
         let roots: Vec<ObjectId> =
             self.refs()?.into_iter().filter(|(name, _)| name.contains(&part)).map(|(_, id)| id).collect();
-        self.reached(&roots)
+        self.reached(&self.reader()?, &roots)
     }
 
     /// Asks whether [`Store::prune`] could begin now.
@@ -210,10 +211,10 @@ impl Store {
         self.check_place().map_err(failed(self.dir(), "cleaned up"))?;
         // First of all, so that nobody, git included, takes what was never completed for a part of the store.
         self.sweep_leftovers()?;
-        store_scratch::sweep(SystemTime::now());
+        sweep(SystemTime::now());
         let roots: Vec<ObjectId> = self.refs()?.into_values().collect();
         let packs = self.packs()?;
-        let reached = self.reached(&roots)?;
+        let reached = self.reached(&self.reader()?, &roots)?;
         let before: HashSet<ObjectId> = self.sizes()?.into_keys().collect();
         self.sweep_halves(SystemTime::now())?;
         let left = self.drop_whole(&packs, &reached)?;
@@ -226,12 +227,10 @@ impl Store {
     }
 
     /// What `roots` reach, themselves included.
-    fn reached(&self, roots: &[ObjectId]) -> Result<HashSet<ObjectId>, PruneError> {
+    fn reached(&self, scratch: &Scratch<'_>, roots: &[ObjectId]) -> Result<HashSet<ObjectId>, PruneError> {
         if roots.is_empty() {
             return Ok(HashSet::new());
         }
-        self.check_files()?;
-        let scratch = self.scratch()?;
         let mut command = scratch.git();
         command.args(["rev-list", "--objects", "--no-object-names", "--stdin"]);
         let said = self.exchange(command, roots, "list the objects of")?;
@@ -239,6 +238,12 @@ impl Store {
         let mut reached: HashSet<ObjectId> = ids.collect();
         reached.extend(roots);
         Ok(reached)
+    }
+
+    /// From where git lists objects.
+    fn reader(&self) -> Result<Scratch<'_>, PruneError> {
+        self.check_files()?;
+        Ok(self.scratch()?)
     }
 
     /// Refuses where something that is neither a file nor a folder is among the objects.

@@ -10,7 +10,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
@@ -51,11 +51,11 @@ impl Store {
         let path = temporary.join(temporary_name(PURPOSE));
         let made = std::fs::DirBuilder::new().mode(0o700).create(&path).and_then(|()| {
             let scratch = Scratch { store: self, path: path.clone(), _lock: locked(&path)? };
-            for folder in ["objects", "refs"] {
-                std::fs::create_dir(path.join(folder))?;
-            }
+            // What git takes a repository by. `refs` is a file, since git only looks whether it is there, and since to
+            // remove a folder can take milliseconds.
             std::fs::write(path.join("HEAD"), "ref: refs/heads/none\n")?;
             std::fs::write(path.join("config"), "[core]\n\trepositoryformatversion = 0\n\tbare = true\n")?;
+            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o700).open(path.join("refs"))?;
             Ok(scratch)
         });
         made.map_err(|error| StoreError::Strange {
