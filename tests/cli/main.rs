@@ -22,3 +22,4 @@ mod plan;
 mod restore;
 mod resume;
 mod store;
+mod vendors;

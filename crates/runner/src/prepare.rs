@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use triphammer_agent::ProcessSupervisor;
+use triphammer_agent::{ProcessSupervisor, Vendor};
 use triphammer_forge::{MACHINE_VERSION, Machine};
 use triphammer_gate::{Discovered, Known, Packs, Resolution, TestCensus};
 use triphammer_model::environment::looks_secret;
@@ -26,7 +26,7 @@ use crate::notice::{Notice, Watcher};
 use crate::pins::Pins;
 use crate::plan::plan_of;
 use crate::run::{Bench, Briefing, Guarded, Run, Sight, Timings};
-use crate::settings::Settings;
+use crate::settings::{AgentKind, Settings};
 
 /// The folder that the work is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -306,7 +306,13 @@ pub(crate) fn redactor(settings: &Settings) -> Redactor {
     for agent in &settings.chain {
         entries.extend(agent.env.iter().cloned());
         // What is handed to an agent by name beyond the shared list is treated as a secret of that agent.
-        named.extend(agent.env.iter().filter(|e| !e.contains('=')).cloned());
+        // What a known agent is known to read, such as the name of its model, is none by its purpose.
+        let plain: &[&str] = match &agent.kind {
+            AgentKind::Vendor { vendor, .. } => Vendor::of(*vendor).reads,
+            _ => &[],
+        };
+        let secret = |entry: &&String| !entry.contains('=') && !plain.contains(&entry.as_str());
+        named.extend(agent.env.iter().filter(secret).cloned());
     }
     environment::redactor(&named, &entries)
 }
