@@ -378,19 +378,16 @@ fn merge(
         return Ok(None);
     }
     let fail = |source| ApplyError::Git { path: path.clone(), source };
-    let scratch = store.dir().join(format!("merge-{}-{ours}", std::process::id()));
-    std::fs::create_dir_all(&scratch).map_err(fail)?;
+    let scratch = store.scratch()?;
     let output = content
         .iter()
-        .try_for_each(|(name, bytes)| std::fs::write(scratch.join(name), bytes))
+        .try_for_each(|(name, bytes)| std::fs::write(scratch.path().join(name), bytes))
         .and_then(|()| {
-            let mut command = store.git();
+            let mut command = scratch.git();
             command.args(["merge-file", "-p", "-L", "yours", "-L", "start", "-L", "accepted"]);
-            command.args(content.iter().map(|(name, _)| scratch.join(name)));
+            command.args(content.iter().map(|(name, _)| scratch.path().join(name)));
             output_within(command, crate::git::PATIENCE)
         });
-    // The scratch files are of no use to anyone.
-    let _ = std::fs::remove_dir_all(&scratch);
     let output = output.map_err(fail)?;
     match output.status.code() {
         Some(conflicts @ 0..=127) => Ok(Some((output.stdout, conflicts.unsigned_abs()))),

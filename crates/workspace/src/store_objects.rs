@@ -15,7 +15,7 @@ use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 use sha1::{Digest as _, Sha1};
 
-use crate::git::{complaint, git, output_within};
+use crate::git::{complaint, output_within};
 pub use crate::object_id::ObjectId;
 use crate::object_id::changed;
 pub(crate) use crate::object_id::{ObjectKind, hash_file};
@@ -284,9 +284,10 @@ impl Store {
         self.get(ObjectKind::Blob, id)
     }
 
-    /// The `git` command on this repository, with its configuration; see [`Store::scratch`] for the one without.
+    /// The `git` command on this repository, as a person runs it: with its configuration. See [`Store::scratch`].
+    #[cfg(test)]
     pub(crate) fn git(&self) -> std::process::Command {
-        let mut command = git();
+        let mut command = crate::git::git();
         command.arg("--git-dir").arg(&*self.dir);
         command
     }

@@ -67,6 +67,11 @@ impl Store {
 }
 
 impl Scratch<'_> {
+    /// Where small files may be put for as long as it lives.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Git with the store's objects and nothing else of it.
     pub(crate) fn git(&self) -> Command {
         let mut command = git();

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 use triphammer_agent::native::{NativeAgent, NativeConfig};
 use triphammer_agent::{
-    CommandAgent, CommandConfig, ProcessLimits, Program, PromptBy, ScriptedAgent, Login, Vendor, VendorAgent,
+    CommandAgent, CommandConfig, Login, ProcessLimits, Program, PromptBy, ScriptedAgent, Vendor, VendorAgent,
     VendorConfig,
 };
 use triphammer_gate::{Discovered, Gate, Packs, WorkFiles};
