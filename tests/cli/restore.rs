@@ -124,3 +124,37 @@ fn any_git_tool_compares_any_two_attempts() {
     assert!(diff.contains("-one") && diff.contains("+two"), "{diff}");
     git(&store, &["fsck", "--full", "--strict"]);
 }
+
+#[test]
+fn the_records_of_runs_are_no_place_to_restore_to() {
+    let (home, _) = forged();
+    let runs = home.path().join("runs");
+    let before = plain(&runs).len();
+    for to in [runs.clone(), runs.join(".store.git"), runs.join(home.only_run().id()), runs.join("new/../.")]
+    {
+        let ran = home.run(["restore", "latest", "1", "--to", to.to_str().unwrap(), "--force"]);
+        assert_eq!(ran.code, Some(1), "{}: {}", to.display(), ran.stderr);
+        assert!(ran.stderr.contains("name another folder"), "{}", ran.stderr);
+    }
+    assert_eq!(plain(&runs).len(), before);
+}
+
+#[test]
+fn what_the_run_passed_over_is_not_removed() {
+    let home = TestHome::with_gates(&[("done", "test -f done")]);
+    let config = home.read("triphammer.toml");
+    home.write("triphammer.toml", &format!("{config}\n[workspace]\nskip = [\"data/big\"]\n"));
+    home.write("specs/it.md", crate::common::SPEC);
+    let work = home.beside("work");
+    std::fs::create_dir_all(work.join("data/big")).unwrap();
+    std::fs::write(work.join("data/big/theirs"), "t").unwrap();
+    strike(&home, "touch done", &["--workspace", work.to_str().unwrap()]).expect(
+        "accepted",
+        "unchecked",
+        1,
+        0,
+    );
+    let ran = home.run(["restore", "latest", "0", "--to", work.to_str().unwrap(), "--force"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(work.join("data/big/theirs").exists() && !work.join("done").exists());
+}

@@ -253,8 +253,10 @@ pub fn restore(runs: &Runs, id: &RunId, attempt: u32, to: &Path, force: bool) ->
     let store = Store::open(&runs.path().join(".store.git")).map_err(ActError::failed)?;
     let name = if attempt == 0 { "0".to_owned() } else { Attempt::new(attempt).dir_name() };
     let kept = store.kept(id, &name).map_err(ActError::failed)?;
-    let (target, record) = (std::fs::canonicalize(to), std::fs::canonicalize(runs.path()));
-    if target.is_ok_and(|target| record.is_ok_and(|record| target.starts_with(record))) {
+    // As far as the way there exists.
+    let target = to.ancestors().find_map(|part| std::fs::canonicalize(part).ok());
+    let record = std::fs::canonicalize(runs.path()).ok();
+    if target.zip(record).is_some_and(|(target, record)| target.starts_with(record)) {
         return Err(ActError::Refused(format!(
             "`{}` lies in the records of runs, which a restore would destroy: name another folder",
             to.display()
