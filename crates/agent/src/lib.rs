@@ -5,6 +5,11 @@
 //! An agent is asked to work on a [task](triphammer_model::Task) and answers with what it claims (a receipt) and how its
 //! process ended. Claims decide nothing here; they are carried to where the world is looked at.
 //!
+//! Agents that people know by name are [vendors](Vendor): how each is started stands in `vendors/`, what its event stream
+//! means in `dialects/`, one file each; [`native`] is a loop of our own, which runs as a process like theirs. A stream is
+//! read as it comes, in bounded memory, and what it says is collected in one place (`heard.rs`), of which the receipt is
+//! made. [`Fence`] is a write fence that the shim can lay; no run asks for it yet.
+//!
 //! Every process of an agent or a gate is started through a [shim]: this same binary under a hidden name, between
 //! the [`ProcessSupervisor`] and the program. Three facts make sure that nothing outlives its launch:
 //!

@@ -52,11 +52,6 @@ impl VendorAgent {
         Self(config)
     }
 
-    /// Gives it other bounds.
-    pub const fn set_limits(&mut self, limits: ProcessLimits) {
-        self.0.limits = limits;
-    }
-
     fn program(&self) -> &str {
         self.0.argv.first().map_or(self.0.vendor.program, String::as_str)
     }

@@ -56,12 +56,17 @@ impl Room {
     }
 
     fn agent(vendor: VendorName, model: Option<&str>) -> VendorAgent {
+        let limits = ProcessLimits { grace: Duration::from_millis(200), ..ProcessLimits::default() };
+        Self::bounded(vendor, model, limits)
+    }
+
+    fn bounded(vendor: VendorName, model: Option<&str>, limits: ProcessLimits) -> VendorAgent {
         VendorAgent::new(VendorConfig {
             name: AgentName::new(vendor.as_str()),
             vendor: Vendor::of(vendor),
             argv: Vec::new(),
             model: model.map(ToOwned::to_owned),
-            limits: ProcessLimits { grace: Duration::from_millis(200), ..ProcessLimits::default() },
+            limits,
             env_names: Vec::new(),
             redactor: Redactor::default(),
         })
@@ -205,13 +210,12 @@ fn an_exit_status_is_believed_in_nobody() {
 fn how_it_was_ended_counts_where_it_said_nothing_else() {
     let room = Room::new();
     room.stand_in("claude", "sleep 60");
-    let mut agent = Room::agent(VendorName::Claude, None);
     let limits = ProcessLimits {
         timeout: Some(Duration::from_millis(300)),
         grace: Duration::from_millis(100),
         ..ProcessLimits::default()
     };
-    agent.set_limits(limits);
+    let agent = Room::bounded(VendorName::Claude, None, limits);
     let late = Room::run(&agent, &room.task("x", None));
     assert_eq!(late.receipt.fault.map(|fault| fault.kind), Some(FaultKind::TimedOut));
     let room = Room::new();

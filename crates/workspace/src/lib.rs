@@ -10,6 +10,14 @@
 //! [`Protected`] compares and puts back what must not change, [`restore()`] makes a folder equal a tree, and
 //! [`apply()`] merges a tree into a person's folder.
 //!
+//! A snapshot is made of listings, one a directory, that never change. The next look asks for stats only and reads
+//! anew the directories whose own times moved; what stood still is shared, so that comparing two looks and making the
+//! next tree cost what moved. Where times are weak (network file systems, tmpfs) content is compared instead. Hidden
+//! tool folders, the infrastructure, are a look of their own beside that. Places that could not be looked at are
+//! neither there nor gone.
+//!
+//! A [`Store`] holds a shared lock for as long as it lives; a clean-up ([`Store::prune`]) wants it alone.
+//!
 //! Nothing of the store is synced, for a sync costs more than all else that an attempt needs. A process that dies takes
 //! nothing with it; a machine that loses its power may take what was kept in about its last half minute, after which
 //! Linux writes by itself: objects, packs and refs of these trees are then missing, empty or garbage. That is found out

@@ -130,11 +130,10 @@ impl Snapshot {
         Self::take(root, zones, Want::DELIVERABLE, &top(), Some(last))
     }
 
-    /// Looks at the infrastructure, wherever it lies.
-    ///
-    /// # Errors
-    /// [`LookError`] when the workspace folder itself cannot be listed.
-    pub fn infrastructure(root: &Root, zones: &ZoneMap) -> Result<Self, LookError> {
+    /// Looks at the infrastructure by a walk of its own, wherever it lies: what [`Self::infrastructure_beside`] is held
+    /// against.
+    #[cfg(test)]
+    pub(crate) fn infrastructure(root: &Root, zones: &ZoneMap) -> Result<Self, LookError> {
         let mut seen = Self::take(root, zones, Want::INFRASTRUCTURE, &top(), None)?;
         seen.listings.retain(|listing| listing.zone == Zone::Infrastructure);
         seen.count();

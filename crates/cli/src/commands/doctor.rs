@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde_json::json;
 use triphammer_agent::native::{NativeAgent, NativeConfig};
 use triphammer_agent::{
-    CommandAgent, CommandConfig, Login, ProcessLimits, Program, PromptBy, ScriptedAgent, Vendor, VendorAgent,
-    VendorConfig,
+    CommandAgent, CommandConfig, Fence, Login, ProcessLimits, Program, PromptBy, ScriptedAgent, Vendor,
+    VendorAgent, VendorConfig,
 };
 use triphammer_gate::{Discovered, Gate, Packs, WorkFiles};
 use triphammer_model::config::{AgentConfig, AgentKind, VendorName};
@@ -20,9 +20,6 @@ use crate::args::HomeArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::home::{self, Home};
 use crate::say;
-
-/// Coding agents that are looked for by their program's name.
-pub(crate) const AGENTS: [&str; 6] = ["claude", "codex", "opencode", "gemini", "qwen", "pi"];
 
 /// Less free space than this is worth a warning: trees, logs and builds need it.
 const LITTLE_SPACE: u64 = 1 << 30;
@@ -299,11 +296,7 @@ fn gates(chart: &mut Chart, home: &Home) {
 }
 
 fn sandbox(chart: &mut Chart) {
-    let landlock = match std::fs::read_to_string("/sys/kernel/security/lsm") {
-        Ok(list) if list.trim().split(',').any(|name| name == "landlock") => "in this kernel",
-        Ok(_) => "not in this kernel",
-        Err(_) => "not known: the kernel's list cannot be read",
-    };
+    let landlock = if Fence::is_available() { "works here" } else { "does not work here" };
     chart.add("sandbox", "landlock", State::Note, landlock);
     let bwrap = on_path("bwrap");
     let bwrap = bwrap.map_or_else(|| "not on PATH".to_owned(), |p| p.display().to_string());

@@ -6,12 +6,14 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use serde_json::json;
+use triphammer_agent::Vendor;
 use triphammer_gate::{Discovered, Origin, Packs, WorkFiles};
+use triphammer_model::config::VendorName;
 use triphammer_model::spec::template;
 use triphammer_store::Runs;
 
 use crate::args::InitArgs;
-use crate::commands::doctor::{AGENTS, on_path};
+use crate::commands::doctor::on_path;
 use crate::commands::spec::write_new;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::home::{self, CONFIG};
@@ -33,7 +35,8 @@ pub(crate) fn init(args: &InitArgs) -> Outcome {
         |what: &Path, e: std::io::Error| Failure::refused(format!("writing `{}`: {e}", what.display()));
     std::fs::create_dir_all(dir.join("specs")).map_err(|e| failed(&dir.join("specs"), e))?;
     let packs = fitting(&dir)?;
-    let found: Vec<&str> = AGENTS.iter().filter(|name| on_path(name).is_some()).copied().collect();
+    let known = VendorName::ALL.map(Vendor::of).into_iter();
+    let found: Vec<&str> = known.filter(|v| on_path(v.program).is_some()).map(|v| v.kind).collect();
 
     let (mut written, mut kept) = (Vec::new(), Vec::new());
     let mut put = |name: &str, text: &str| match write_new(&dir.join(name), text.as_bytes()) {
@@ -127,17 +130,24 @@ fn configuration(packs: &BTreeMap<String, Vec<String>>, agents: &[&str]) -> Stri
 # isolate = "in-place"      # or "worktree" (a private clone) or "copy": then `triphammer apply` lands the work
 
 # Who can work. {on_path}
-# The command gets the brief on its standard input. Its rights are yours: no write fence holds it.
+# Those work by their names, with their own logins and keys, and need no section here. Their rights are yours: no write
+# fence holds them. `triphammer doctor` says which are logged in.
 # [agents.claude]
-# kind = "command"
-# argv = ["claude", "-p", "--permission-mode", "acceptEdits"]
-# env = ["ANTHROPIC_API_KEY"]   # beyond the shared environment; this is how a secret reaches an agent
+# kind = "claude"
+# model = "opus"            # its own choice where none is named
+# continue = true           # goes on in its session at the next attempt
 # timeout = "45m"
 # idle_timeout = "15m"
 
-# [agents.codex]
-# kind = "command"
-# argv = ["codex", "exec", "--full-auto", "-"]
+# [agents.coder]
+# kind = "native"           # a loop of our own, for whoever has a key or a local server
+# model = "qwen2.5-coder"
+# base_url = "http://127.0.0.1:8080/v1"
+
+# [agents.mine]
+# kind = "command"          # any command; it gets the brief on its standard input
+# argv = ["my-agent", "--quiet"]
+# env = ["MY_KEY"]          # beyond the shared environment; this is how a secret reaches an agent
 
 # Gates come from packs: {fit}.
 # Your own packs are files gates/NAME.toml; one of the name of a shipped pack replaces it. A spec's `gates: [..]`

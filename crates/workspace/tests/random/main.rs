@@ -7,7 +7,7 @@
 //! work that still fails. `TRIPHAMMER_PLACE` names the folder to work in, for a file system of one's own.
 //!
 //! [`hole`] shows what no look at timestamps can see: stores through shared pages, by a process that lives across a
-//! look, and on tmpfs by one that reads the page first.
+//! look. On tmpfs no time tells of a page that was read before it was stored into, which is why content is compared there.
 #![cfg(target_os = "linux")]
 
 #[cfg(test)]
