@@ -187,7 +187,8 @@ mod tests {
             .collect();
         let config =
             Config::parse(CONFIG, bare.clone().into_bytes()).unwrap_or_else(|e| panic!("{e}\n{bare}"));
-        assert_eq!(config.agents.len(), 2, "{bare}");
+        let agents: Vec<&str> = config.agents.keys().map(triphammer_model::AgentName::as_str).collect();
+        assert_eq!(agents, ["claude", "coder", "mine"], "{bare}");
         assert_eq!(config.run.attempts, Some(5));
         assert_eq!(config.secrets.names, ["MY_TOKEN"]);
     }
