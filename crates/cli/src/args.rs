@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use triphammer_model::Size;
 use triphammer_model::{MicroUsd, Span};
-use triphammer_store::Size;
 
 /// A software factory in one binary: it strikes a spec until its gates pass, and proves what it says.
 #[derive(Debug, Parser)]

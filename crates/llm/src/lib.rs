@@ -35,6 +35,7 @@ pub use base::{BadUrl, BaseUrl};
 pub use client::{Api, Client, Endpoint, HttpClient, SetupError, UnknownApi};
 pub use error::{LlmError, LlmFault, Told};
 pub use key::{BadKey, Key};
-pub use prices::{BadPrices, Price, Prices};
+pub use prices::{BadPrices, Prices};
 pub use reply::{Reply, Stop, ToolCall};
 pub use request::{Message, Request, Schema, Shape, Tool, ToolResult};
+pub use triphammer_model::Price;

@@ -3,78 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use triphammer_model::{MicroUsd, Tokens};
+use triphammer_model::{MicroUsd, Price, Tokens};
 
-/// Tokens that a price is for.
-const PER: u128 = 1_000_000;
-
-/// What a million tokens of each kind cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "Written")]
-pub struct Price {
-    /// Read by the model.
-    pub input: MicroUsd,
-    /// Read from a cache.
-    pub cached: MicroUsd,
-    /// Written by it.
-    pub output: MicroUsd,
-}
-
-/// A price as files have it: dollars per million tokens.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    input: f64,
-    /// As much as the input where it is missing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    cached: Option<f64>,
-    output: f64,
-}
-
-/// A price is none.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum BadPrices {
-    /// An amount is negative or no number.
-    #[error("`{0}` is no price; write dollars per million tokens, such as 2.50")]
-    Amount(f64),
-    /// The file cannot be read.
-    #[error("the table of prices: {0}")]
-    Table(String),
-}
-
-impl TryFrom<Written> for Price {
-    type Error = BadPrices;
-
-    fn try_from(written: Written) -> Result<Self, BadPrices> {
-        let amount = |dollars: f64| MicroUsd::from_dollars(dollars).ok_or(BadPrices::Amount(dollars));
-        Ok(Self {
-            input: amount(written.input)?,
-            cached: amount(written.cached.unwrap_or(written.input))?,
-            output: amount(written.output)?,
-        })
-    }
-}
-
-impl From<Price> for Written {
-    fn from(price: Price) -> Self {
-        Self {
-            input: price.input.dollars(),
-            cached: Some(price.cached.dollars()),
-            output: price.output.dollars(),
-        }
-    }
-}
-
-impl Price {
-    /// What these tokens cost, rounded up to a whole micro-dollar: a bound on money is never passed unseen.
-    pub fn of(self, tokens: Tokens) -> MicroUsd {
-        let part = |count: u64, price: MicroUsd| u128::from(count) * u128::from(price.micros());
-        let sum = part(tokens.input, self.input)
-            + part(tokens.cached, self.cached)
-            + part(tokens.output, self.output);
-        MicroUsd::new(u64::try_from(sum.div_ceil(PER)).unwrap_or(u64::MAX))
-    }
-}
+/// A table of prices cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the table of prices: {0}")]
+pub struct BadPrices(String);
 
 /// Prices by the name of the model. A pattern is a name in which `*` stands for any characters; of several that match,
 /// the user's come first, then the one with the most characters of its own.
@@ -112,7 +46,7 @@ impl Prices {
 
     /// Reads a table like the built-in one: `as_of` and `[prices]`.
     pub fn from_toml(text: &str) -> Result<Self, BadPrices> {
-        let table: Table = toml::from_str(text).map_err(|error| BadPrices::Table(error.to_string()))?;
+        let table: Table = toml::from_str(text).map_err(|error| BadPrices(error.to_string()))?;
         Ok(Self { user: BTreeMap::new(), table: table.prices, as_of: table.as_of })
     }
 
@@ -159,8 +93,6 @@ fn matches(pattern: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     fn tokens(input: u64, cached: u64, output: u64) -> Tokens {
@@ -212,27 +144,6 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_whole_and_never_too_low() {
-        let price = Price {
-            input: MicroUsd::new(2_500_000),
-            cached: MicroUsd::new(1_250_000),
-            output: MicroUsd::new(10_000_000),
-        };
-        assert_eq!(price.of(tokens(1, 0, 0)).micros(), 3);
-        assert_eq!(price.of(tokens(2, 0, 0)).micros(), 5);
-        assert_eq!(price.of(tokens(0, 0, 0)).micros(), 0);
-        assert_eq!(price.of(tokens(u64::MAX, u64::MAX, u64::MAX)).micros(), u64::MAX);
-        for bad in [
-            "a = { input = -1, output = 2 }",
-            "a = { input = nan, output = 2 }",
-            "a = { input = 1 }",
-            "a = 1",
-        ] {
-            assert!(toml::from_str::<BTreeMap<String, Price>>(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
     fn stars_stand_for_anything() {
         for (pattern, name, expected) in [
             ("a", "a", true),
@@ -246,16 +157,6 @@ mod tests {
             ("*", "", true),
         ] {
             assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn parts_cost_no_less_than_the_whole(a in 0u64..1 << 40, b in 0u64..1 << 40, price in 0u64..1 << 20) {
-            let price = Price { input: MicroUsd::new(price), cached: MicroUsd::ZERO, output: MicroUsd::ZERO };
-            let apart = price.of(tokens(a, 0, 0)) + price.of(tokens(b, 0, 0));
-            let whole = price.of(tokens(a + b, 0, 0));
-            prop_assert!(whole <= apart && apart.micros() <= whole.micros() + 1);
         }
     }
 }

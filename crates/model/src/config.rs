@@ -9,6 +9,7 @@ mod agent;
 mod breaker;
 mod environment;
 mod read;
+mod sandbox;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -22,6 +23,7 @@ use crate::event::Isolation;
 use crate::ids::AgentName;
 use crate::money::MicroUsd;
 use crate::policy::{FlakyPolicy, PipelinePolicy, UnknownCost};
+use crate::price::Price;
 use crate::span::Span;
 use crate::spec::JudgeMode;
 
@@ -30,6 +32,7 @@ pub use agent::{
 };
 pub use breaker::{BadPolicy, BreakerConfig, set_policy};
 pub use read::{ConfigError, ConfigProblem};
+pub use sandbox::{FenceChoice, NetworkChoice, SandboxConfig, expanded};
 pub use value::EnvEntry;
 
 /// Bytes kept of each log stream when nothing else is configured.
@@ -48,12 +51,19 @@ pub struct Config {
     /// What must not be written down.
     #[serde(default)]
     pub secrets: SecretsConfig,
+    /// What models cost, in dollars per million tokens, by the name of the model; `*` stands for any characters. These
+    /// come before the prices that are built in, and before what an agent says that it cost.
+    #[serde(default)]
+    pub prices: BTreeMap<String, Price>,
     /// When a run is proven immobile.
     #[serde(default)]
     pub breaker: BreakerConfig,
     /// How workspaces are seen and made usable.
     #[serde(default)]
     pub workspace: WorkspaceConfig,
+    /// What agent and gates can reach.
+    #[serde(default)]
+    pub sandbox: SandboxConfig,
 }
 
 /// `[run]`: what holds for every run, unless its spec or a flag says otherwise.
@@ -149,6 +159,8 @@ impl Config {
     pub fn over(self, lower: Self) -> Self {
         let mut agents = lower.agents;
         agents.extend(self.agents);
+        let mut prices = lower.prices;
+        prices.extend(self.prices);
         let mut names = self.secrets.names;
         names.extend(lower.secrets.names);
         names.sort();
@@ -157,8 +169,10 @@ impl Config {
             run: self.run.over(lower.run),
             agents,
             secrets: SecretsConfig { names },
+            prices,
             breaker: self.breaker.over(lower.breaker),
             workspace: self.workspace.over(lower.workspace),
+            sandbox: self.sandbox.over(lower.sandbox),
         }
     }
 }

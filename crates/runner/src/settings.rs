@@ -1,10 +1,12 @@
 //! What a run was set to do, with every default filled in. Pinned as `policy.toml`.
 
 use serde::{Deserialize, Serialize};
-use triphammer_model::config::{ModelApi, PromptWay, VendorName};
+use std::collections::BTreeMap;
+
+use triphammer_model::config::{ModelApi, PromptWay, SandboxConfig, VendorName};
 use triphammer_model::event::Isolation;
 use triphammer_model::policy::PipelinePolicy;
-use triphammer_model::{AgentName, Limits, Policy, Span};
+use triphammer_model::{AgentName, Limits, Policy, Price, Span};
 
 /// What stands behind an agent's name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +103,12 @@ pub struct Settings {
     pub limits: Limits,
     /// The breaker's policy.
     pub policy: Policy,
+    /// What agent and gates can reach.
+    #[serde(default)]
+    pub sandbox: SandboxConfig,
+    /// The user's own prices of models, before those that are built in.
+    #[serde(default)]
+    pub prices: BTreeMap<String, Price>,
     /// The fallback chain.
     pub chain: Vec<AgentSettings>,
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use triphammer_model::config::PromptWay;
+use triphammer_model::config::{PromptWay, SandboxConfig};
 use triphammer_model::event::Isolation;
 use triphammer_model::policy::PipelinePolicy;
 use triphammer_model::{AgentName, Cancel, Event, Limits, Outcome, Policy, Span, Spec};
@@ -42,6 +42,8 @@ fn request(dir: &Path) -> Request {
         spec_path: None,
         place: Place::New,
         settings: Settings {
+            sandbox: SandboxConfig::default(),
+            prices: std::collections::BTreeMap::new(),
             stages: PipelinePolicy::default(),
             isolation: Isolation::New,
             allow_green: true,

@@ -26,6 +26,6 @@ pub use artifacts::{ArtifactError, digest_artifacts};
 pub use file::{FileError, open_regular, read_bounded};
 pub use journal::{Journal, JournalError, JournalText, Torn, WriteError, is_live, read_journal};
 pub use removal::{Claim, Going, bytes_on_disk, marked, marked_for_removal, remove_folder};
-pub use retention::{Aged, BadSize, Beyond, Choice, Fate, Limits, Size, choose};
+pub use retention::{Aged, Beyond, Choice, Fate, Limits, choose};
 pub use run_dir::RunDir;
 pub use runs::{DamagedRun, Listing, ResolveError, Runs, RunsError};

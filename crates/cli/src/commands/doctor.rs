@@ -17,6 +17,7 @@ use triphammer_model::config::{AgentConfig, AgentKind, VendorName};
 use triphammer_model::{Agent, AgentName, Redactor};
 
 use crate::args::HomeArgs;
+use crate::commands::auto;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::home::{self, Home};
 use crate::say;
@@ -208,6 +209,10 @@ fn check_agent(name: &AgentName, config: &AgentConfig, home: &Home, path: &OsStr
             });
             (Box::new(agent), format!("our own loop with {model}"))
         }
+        AgentKind::Auto => {
+            return auto::first().map(|vendor| format!("agent {vendor}")).map_err(|e| e.message);
+        }
+        AgentKind::Acp { .. } => return Err("no kind `acp` yet".to_owned()),
         AgentKind::Vendor { vendor, argv, model } => {
             let vendor = Vendor::of(*vendor);
             let agent = VendorAgent::new(VendorConfig {

@@ -1,9 +1,10 @@
 //! `triphammer gc`: removes old runs and what nothing refers to.
 
 use serde_json::{Value, json};
+use triphammer_model::Size;
 use triphammer_render::count;
 use triphammer_runner::{GcReport, GcRequest, GcRow, Objects};
-use triphammer_store::{Limits, Size};
+use triphammer_store::Limits;
 
 use crate::args::GcArgs;
 use crate::exit::{Exit, Failure, Outcome};

@@ -1,6 +1,7 @@
 //! One file per command.
 
 mod apply;
+mod auto;
 mod completions;
 mod decide;
 mod diff;

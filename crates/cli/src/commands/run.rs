@@ -14,6 +14,7 @@ use triphammer_model::{AgentName, Cancel, Limits, Spec};
 use triphammer_runner::{AgentKind, AgentSettings, Place, Request, Settings, prepare};
 
 use crate::args::{Isolate, Judge, RunArgs};
+use crate::commands::auto;
 use crate::commands::probe::set_aside;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::home::{self, Home};
@@ -103,6 +104,8 @@ pub(crate) fn request(args: &RunArgs, home: &Home) -> Result<Request, Failure> {
         carry: config.workspace.carry.clone().unwrap_or_default(),
         limits: limits(args, &spec, config),
         policy: config.breaker.policy(),
+        sandbox: config.sandbox.clone(),
+        prices: config.prices.clone(),
         chain: chain(args, &spec, config)?,
     };
     Ok(Request {
@@ -251,11 +254,11 @@ fn chain(args: &RunArgs, spec: &Spec, config: &Config) -> Result<Vec<AgentSettin
     }
     let mut chain: Vec<AgentSettings> = Vec::new();
     for name in names {
-        let by_name = || VendorName::from_word(name.as_str()).map(AgentConfig::of_vendor);
+        let by_name = || AgentConfig::of_word(name.as_str());
         let Some(agent) = config.agents.get(&name).cloned().or_else(by_name) else {
             let own = config.agents.keys().map(AgentName::as_str);
             let known = VendorName::ALL.map(VendorName::as_str);
-            let both: Vec<&str> = own.chain(known).collect();
+            let both: Vec<&str> = own.chain(known).chain(["auto"]).collect();
             return Err(Failure::usage(format!(
                 "there is no agent `{name}`: add [agents.{name}] to triphammer.toml, or name one of {}",
                 both.join(", ")
@@ -264,12 +267,12 @@ fn chain(args: &RunArgs, spec: &Spec, config: &Config) -> Result<Vec<AgentSettin
         if chain.iter().any(|a| a.name == name) {
             return Err(Failure::usage(format!("agent `{name}` is in the chain twice; name each one once")));
         }
-        chain.push(configured(name, &agent));
+        chain.push(configured(name, &agent)?);
     }
     Ok(chain)
 }
 
-fn configured(name: AgentName, agent: &AgentConfig) -> AgentSettings {
+fn configured(name: AgentName, agent: &AgentConfig) -> Result<AgentSettings, Failure> {
     use triphammer_model::config::AgentKind as Configured;
     let (kind, prompt) = match &agent.kind {
         Configured::Command { argv, prompt } => (AgentKind::Command { argv: argv.clone() }, *prompt),
@@ -279,6 +282,11 @@ fn configured(name: AgentName, agent: &AgentConfig) -> AgentSettings {
             let kind = AgentKind::Native { model, api: *api, base_url, key_env: key_env.clone() };
             (kind, PromptWay::Stdin)
         }
+        Configured::Auto => {
+            let vendor = auto::first()?;
+            (AgentKind::Vendor { vendor, argv: Vec::new(), model: None }, PromptWay::Stdin)
+        }
+        Configured::Acp { .. } => return Err(Failure::usage(format!("agent `{name}`: no kind `acp` yet"))),
         Configured::Vendor { vendor, argv, model } => {
             let kind = AgentKind::Vendor { vendor: *vendor, argv: argv.clone(), model: model.clone() };
             (kind, PromptWay::Stdin)
@@ -295,7 +303,7 @@ fn configured(name: AgentName, agent: &AgentConfig) -> AgentSettings {
         let read = native::variables(*api, key_env.as_deref());
         env.extend(read.into_iter().filter(|name| std::env::var_os(name).is_some()));
     }
-    AgentSettings {
+    Ok(AgentSettings {
         name,
         prompt,
         env,
@@ -303,7 +311,7 @@ fn configured(name: AgentName, agent: &AgentConfig) -> AgentSettings {
         idle_timeout: agent.idle_timeout,
         continue_session: agent.continue_session,
         kind,
-    }
+    })
 }
 
 fn entries(entries: &[EnvEntry]) -> Vec<String> {

@@ -61,6 +61,13 @@ pub enum AgentKind {
         /// The variable that holds the key; else the common one.
         key_env: Option<String>,
     },
+    /// A server of the Agent Client Protocol.
+    Acp {
+        /// Program and arguments; never empty.
+        argv: Vec<String>,
+    },
+    /// The first known agent that is found and is logged in or has its key.
+    Auto,
     /// An agent that people know by name.
     Vendor {
         /// Which.
@@ -174,13 +181,17 @@ enum KindWord {
     Mini,
     /// Our own loop, for whoever has a key or a local server.
     Native,
+    /// A server of the Agent Client Protocol, version 1, on standard input and output.
+    Acp,
+    /// The first known agent that is found and is logged in or has its key.
+    Auto,
 }
 
 impl KindWord {
     /// The agent that people know by this word.
     const fn vendor(self) -> Option<VendorName> {
         Some(match self {
-            Self::Command | Self::Scripted | Self::Native => return None,
+            Self::Command | Self::Scripted | Self::Native | Self::Acp | Self::Auto => return None,
             Self::Claude => VendorName::Claude,
             Self::Codex => VendorName::Codex,
             Self::Opencode => VendorName::Opencode,
@@ -198,6 +209,8 @@ impl fmt::Display for KindWord {
             (_, Some(vendor)) => vendor.as_str(),
             (Self::Scripted, None) => "scripted",
             (Self::Native, None) => "native",
+            (Self::Acp, None) => "acp",
+            (Self::Auto, None) => "auto",
             (_, None) => "command",
         })
     }
@@ -212,7 +225,7 @@ struct Written {
     #[serde(default)]
     #[schemars(with = "KindWord", required)]
     kind: Option<KindWord>,
-    /// For `command`: program and arguments, one entry each. For an agent known by name: its program where it is
+    /// For `command` and `acp`: program and arguments, one entry each. For an agent known by name: its program where it is
     /// not the usual one, and arguments that stand before ours.
     #[serde(default)]
     argv: Option<Vec<String>>,
@@ -266,13 +279,42 @@ enum BadAgent {
 impl AgentConfig {
     /// An agent that people know by name, as it is where nothing is configured.
     pub fn of_vendor(vendor: VendorName) -> Self {
+        Self::of_kind(AgentKind::Vendor { vendor, argv: Vec::new(), model: None })
+    }
+
+    /// What `word` means where nothing is configured under it: an agent that people know by name, or `auto`.
+    pub fn of_word(word: &str) -> Option<Self> {
+        if word == "auto" {
+            return Some(Self::of_kind(AgentKind::Auto));
+        }
+        VendorName::from_word(word).map(Self::of_vendor)
+    }
+
+    const fn of_kind(kind: AgentKind) -> Self {
         Self {
-            kind: AgentKind::Vendor { vendor, argv: Vec::new(), model: None },
+            kind,
             env: Vec::new(),
             timeout: DEFAULT_TIMEOUT,
             idle_timeout: DEFAULT_IDLE_TIMEOUT,
             continue_session: false,
         }
+    }
+}
+
+impl Written {
+    /// Refuses the first of these keys that is there.
+    fn has_none(&self, word: KindWord, keys: &[&'static str]) -> Result<(), BadAgent> {
+        let is_there = |key: &str| match key {
+            "argv" => self.argv.is_some(),
+            "script" => self.script.is_some(),
+            "model" => self.model.is_some(),
+            "prompt" => self.prompt.is_some(),
+            "api" => self.api.is_some(),
+            "base_url" => self.base_url.is_some(),
+            "key_env" => self.key_env.is_some(),
+            _ => false,
+        };
+        keys.iter().find(|key| is_there(key)).map_or(Ok(()), |key| Err(BadAgent::Stray(word, key)))
     }
 }
 
@@ -282,51 +324,24 @@ impl TryFrom<Written> for AgentConfig {
     fn try_from(written: Written) -> Result<Self, BadAgent> {
         let word = written.kind.ok_or(BadAgent::NoKind)?;
         if word != KindWord::Native {
-            let stray = [
-                ("api", written.api.is_some()),
-                ("base_url", written.base_url.is_some()),
-                ("key_env", written.key_env.is_some()),
-            ];
-            if let Some((key, _)) = stray.into_iter().find(|(_, is_there)| *is_there) {
-                return Err(BadAgent::Stray(word, key));
-            }
+            written.has_none(word, &["api", "base_url", "key_env"])?;
         }
         let kind = match word {
             KindWord::Command => {
-                if written.script.is_some() {
-                    return Err(BadAgent::Stray(word, "script"));
-                }
-                if written.model.is_some() {
-                    return Err(BadAgent::Stray(word, "model"));
-                }
+                written.has_none(word, &["script", "model"])?;
                 let argv =
                     written.argv.filter(|argv| argv.first().is_some_and(|program| !program.is_empty()));
                 let argv = argv.ok_or(BadAgent::Missing(word, "argv", "[\"program\", \"argument\"]"))?;
                 AgentKind::Command { argv, prompt: written.prompt.unwrap_or_default() }
             }
             KindWord::Scripted => {
-                if written.argv.is_some() {
-                    return Err(BadAgent::Stray(word, "argv"));
-                }
-                if written.prompt.is_some() {
-                    return Err(BadAgent::Stray(word, "prompt"));
-                }
-                if written.model.is_some() {
-                    return Err(BadAgent::Stray(word, "model"));
-                }
+                written.has_none(word, &["argv", "prompt", "model"])?;
                 let script = written.script.filter(|script| !script.is_empty());
                 let script = script.ok_or(BadAgent::Missing(word, "script", "\"path/from/the/home\""))?;
                 AgentKind::Scripted { script }
             }
             KindWord::Native => {
-                let stray = [
-                    ("argv", written.argv.is_some()),
-                    ("script", written.script.is_some()),
-                    ("prompt", written.prompt.is_some()),
-                ];
-                if let Some((key, _)) = stray.into_iter().find(|(_, is_there)| *is_there) {
-                    return Err(BadAgent::Stray(word, key));
-                }
+                written.has_none(word, &["argv", "script", "prompt"])?;
                 let model = written.model.filter(|model| !model.is_empty());
                 AgentKind::Native {
                     model: model.ok_or(BadAgent::Missing(word, "model", "\"the model's name\""))?,
@@ -335,14 +350,20 @@ impl TryFrom<Written> for AgentConfig {
                     key_env: written.key_env,
                 }
             }
+            KindWord::Acp => {
+                written.has_none(word, &["script", "model", "prompt"])?;
+                let argv =
+                    written.argv.filter(|argv| argv.first().is_some_and(|program| !program.is_empty()));
+                let argv = argv.ok_or(BadAgent::Missing(word, "argv", "[\"program\", \"argument\"]"))?;
+                AgentKind::Acp { argv }
+            }
+            KindWord::Auto => {
+                written.has_none(word, &["argv", "script", "model", "prompt"])?;
+                AgentKind::Auto
+            }
             _ => {
                 let vendor = word.vendor().ok_or(BadAgent::NoKind)?;
-                if written.script.is_some() {
-                    return Err(BadAgent::Stray(word, "script"));
-                }
-                if written.prompt.is_some() {
-                    return Err(BadAgent::Stray(word, "prompt"));
-                }
+                written.has_none(word, &["script", "prompt"])?;
                 let argv = written.argv.unwrap_or_default();
                 if argv.first().is_some_and(String::is_empty) {
                     return Err(BadAgent::Missing(word, "argv", "[\"program\", \"argument\"]"));

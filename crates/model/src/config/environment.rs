@@ -10,10 +10,10 @@ use crate::suggest::{closest, quote};
 
 use super::breaker::word;
 use super::read::{ConfigError, ConfigProblem};
-use super::{Config, RunConfig, value};
+use super::{Config, value};
 
 /// The variables that settle something.
-const KNOWN: [&str; 7] = [
+const KNOWN: [&str; 8] = [
     "TRIPHAMMER_AGENT",
     "TRIPHAMMER_ATTEMPTS",
     "TRIPHAMMER_BUDGET",
@@ -21,6 +21,7 @@ const KNOWN: [&str; 7] = [
     "TRIPHAMMER_MAX_TOKENS",
     "TRIPHAMMER_JUDGE",
     "TRIPHAMMER_ISOLATE",
+    "TRIPHAMMER_FENCE",
 ];
 
 /// The variables that a run sets for its agent, and those that others read.
@@ -40,7 +41,7 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] with every variable that cannot be read.
     pub fn from_env(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Self, ConfigError> {
-        let mut run = RunConfig::default();
+        let mut config = Self::default();
         let mut problems = Vec::new();
         let mut variables: Vec<(String, OsString)> = variables
             .into_iter()
@@ -51,7 +52,7 @@ impl Config {
         for (name, value) in variables {
             let result = if KNOWN.contains(&name.as_str()) {
                 match value.to_str() {
-                    Some(text) => set(&mut run, &name, text.trim()),
+                    Some(text) => set(&mut config, &name, text.trim()),
                     None => Err("the value is not UTF-8; set it as text".to_owned()),
                 }
             } else if OTHERS.contains(&name.as_str()) || name.starts_with("TRIPHAMMER_LOG") {
@@ -67,11 +68,12 @@ impl Config {
                 });
             }
         }
-        ConfigError::unless_empty(problems, Self { run, ..Self::default() })
+        ConfigError::unless_empty(problems, config)
     }
 }
 
-fn set(run: &mut RunConfig, name: &str, text: &str) -> Result<(), String> {
+fn set(config: &mut Config, name: &str, text: &str) -> Result<(), String> {
+    let run = &mut config.run;
     match name {
         "TRIPHAMMER_AGENT" => {
             let words: Vec<String> = text.split(',').map(|word| word.trim().to_owned()).collect();
@@ -93,6 +95,11 @@ fn set(run: &mut RunConfig, name: &str, text: &str) -> Result<(), String> {
             let mode: JudgeMode = word(text, &["auto", "required", "off"])
                 .map_err(|cure| format!("{} does not fit; {cure}", quote(text)))?;
             run.judge = Some(mode);
+        }
+        "TRIPHAMMER_FENCE" => {
+            let choice = word(text, &["auto", "landlock", "bubblewrap", "off"])
+                .map_err(|cure| format!("{} does not fit; {cure}", quote(text)))?;
+            config.sandbox.fence = Some(choice);
         }
         _ => run.isolate = Some(value::isolation_word(text)?),
     }

@@ -42,6 +42,16 @@ names = ["HOUSE_WORD"]
 proofs = 4
 movement = "stat"
 
+[prices]
+"smith-*" = { input = 1.5, output = 6 }
+
+[sandbox]
+fence = "bubblewrap"
+writable = ["~/.smith", "/opt/smith"]
+network = "loopback"
+max_processes = 500
+max_memory = "8G"
+
 [workspace]
 skip = ["out", "gen/**"]
 setup = ["npm ci"]
@@ -78,6 +88,14 @@ fn reads_everything() {
         Policy { proofs: 4, movement: MovementPolicy::Stat, ..Policy::default() }
     );
     assert_eq!(config.workspace.confirm_clean, Some(false));
+    let price = config.prices["smith-*"];
+    assert_eq!((price.cached, price.output), (MicroUsd::new(1_500_000), MicroUsd::new(6_000_000)));
+    let sandbox = &config.sandbox;
+    assert_eq!(
+        (sandbox.fence, sandbox.network),
+        (Some(FenceChoice::Bubblewrap), Some(NetworkChoice::Loopback))
+    );
+    assert_eq!((sandbox.max_processes, sandbox.max_memory), (Some(500), Some(crate::Size::new(8 << 30))));
     let windows = format!("\u{feff}{}", FULL.replace('\n', "\r\n"));
     assert_eq!(Config::parse("triphammer.toml", windows).unwrap(), config);
     assert_eq!(Config::parse("triphammer.toml", "").unwrap(), Config::default());
@@ -115,6 +133,14 @@ fn names_line_fault_and_cure() {
         "[run]\nlog_cap = 10\n",
         "[run]\nretries = 100\n",
         "[agents.x]\nkind = \"acp\"\n",
+        "[agents.x]\nkind = \"acp\"\nargv = [\"x\"]\nmodel = \"m\"\n",
+        "[agents.x]\nkind = \"auto\"\nargv = [\"x\"]\n",
+        "[prices]\nm = { input = -1, output = 2 }\n",
+        "[prices]\nm = { input = 1, output = 2, cache = 3 }\n",
+        "[sandbox]\nfence = \"jail\"\n",
+        "[sandbox]\nwritable = [\"cache\", \"/a/../b\"]\n",
+        "[sandbox]\nmax_memory = \"8 giga\"\n",
+        "[sandbox]\nnetwork = \"some\"\n",
         "[agents.x]\nargv = [\"x\"]\n",
         "\n[agents.x]\nkind = \"command\"\nscript = \"x\"\n",
         "[agents.x]\nkind = \"command\"\nargv = []\n",
@@ -170,7 +196,15 @@ fn names_line_fault_and_cure() {
     t.toml:2: `[run] env`: `TRIPHAMMER_RUN` is set by each run itself; remove it
     t.toml:2: `[run] log_cap`: `10` does not fit; write a whole number from 1024 to 1099511627776
     t.toml:2: `[run] retries`: `100` does not fit; write a whole number from 0 to 10
-    t.toml:2: `[agents.x] kind`: unknown variant `acp`, expected one of `command`, `scripted`, `claude`, `codex`, `opencode`, `gemini`, `qwen`, `pi`, `mini`, `native`
+    t.toml:1: `[agents.x]`: kind `acp` needs `argv`; write `argv = ["program", "argument"]`
+    t.toml:1: `[agents.x]`: kind `acp` has no `model`; remove the key
+    t.toml:1: `[agents.x]`: kind `auto` has no `argv`; remove the key
+    t.toml:2: `[prices.m]`: `-1` is no price; write dollars per million tokens, such as 2.50
+    t.toml:2: unknown key `[prices.m] cache`; did you mean `cached`?
+    t.toml:2: `[sandbox] fence`: unknown variant `jail`, expected one of `auto`, `landlock`, `bubblewrap`, `off`
+    t.toml:2: `[sandbox] writable`: `cache` is no place; write an absolute path, or one that begins with ~/
+    t.toml:2: `[sandbox] max_memory`: `8 giga` is no size: write a number and a unit, such as 500M or 20G
+    t.toml:2: `[sandbox] network`: unknown variant `some`, expected one of `all`, `loopback`, `none`
     t.toml:1: `[agents.x]`: no `kind`; write `kind = "command"`, `kind = "scripted"` or a known agent such as `kind = "claude"`
     t.toml:2: `[agents.x]`: kind `command` has no `script`; remove the key
     t.toml:1: `[agents.x]`: kind `command` needs `argv`; write `argv = ["program", "argument"]`
@@ -249,6 +283,7 @@ fn reads_the_environment() {
         ("TRIPHAMMER_MAX_TOKENS", "10"),
         ("TRIPHAMMER_JUDGE", "required"),
         ("TRIPHAMMER_ISOLATE", "copy"),
+        ("TRIPHAMMER_FENCE", "off"),
         ("TRIPHAMMER_ATTEMPT", "x"),
         ("TRIPHAMMER_RUN", "x"),
         ("TRIPHAMMER_LOG_LEVEL", "x"),
@@ -265,7 +300,8 @@ fn reads_the_environment() {
         isolate: Some(Isolation::Copy),
         ..RunConfig::default()
     };
-    assert_eq!(config, Config { run, ..Config::default() });
+    let sandbox = SandboxConfig { fence: Some(FenceChoice::Off), ..SandboxConfig::default() };
+    assert_eq!(config, Config { run, sandbox, ..Config::default() });
     assert_eq!(env(&[("TRIPHAMMER_ATTEMPTS", "")]), Ok(Config::default()));
     let errors = env(&[
         ("TRIPHAMMER_ATEMPTS", "3"),

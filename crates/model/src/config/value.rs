@@ -231,7 +231,7 @@ pub(super) fn log_cap<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u64>, D:
     within(d, &(1024..=1 << 40))
 }
 
-fn checked<'de, D: Deserializer<'de>>(
+pub(super) fn checked<'de, D: Deserializer<'de>>(
     d: D,
     trouble: impl Fn(&str) -> Option<String>,
 ) -> Result<Vec<String>, D::Error> {
