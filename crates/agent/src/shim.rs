@@ -21,7 +21,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, WaitOptions, WaitStatus};
 
 use crate::children::{self, Brood};
-use crate::fence::Fence;
+use crate::containment::{Orders, Part};
 use crate::process_tree::{self, KILL_LIMIT, Proc};
 
 /// The hidden subcommand under which the binary is a shim.
@@ -49,8 +49,8 @@ pub(crate) enum Frame {
     ExecFailed(i32),
     /// Standard input could not be opened, with this error number.
     StdinFailed(i32),
-    /// The fence could not be laid, with this error number (0 when there is none).
-    FenceFailed(i32),
+    /// A part of the containment could not be laid, with this error number (0 when there is none).
+    NotContained(Part, i32),
     /// The program ended, with this raw wait status.
     Ended(i32),
     /// Nothing below the shim lives, but for `survivors`; `killed` had to be.
@@ -68,7 +68,7 @@ impl Frame {
             Self::Starting => (b'S', 0, 0),
             Self::ExecFailed(errno) => (b'E', errno, 0),
             Self::StdinFailed(errno) => (b'I', errno, 0),
-            Self::FenceFailed(errno) => (b'F', errno, 0),
+            Self::NotContained(part, errno) => (b'F', errno, part as i32),
             Self::Ended(raw) => (b'L', raw, 0),
             Self::Done { killed, survivors } => (b'D', killed, survivors),
         };
@@ -87,7 +87,7 @@ impl Frame {
             b'S' => Self::Starting,
             b'E' => Self::ExecFailed(a),
             b'I' => Self::StdinFailed(a),
-            b'F' => Self::FenceFailed(a),
+            b'F' => Self::NotContained(*Part::ALL.get(usize::try_from(b).ok()?)?, a),
             b'L' => Self::Ended(a),
             b'D' => Self::Done { killed: a, survivors: b },
             _ => return None,
@@ -99,31 +99,27 @@ impl Frame {
 struct Request {
     dir: PathBuf,
     stdin: Option<PathBuf>,
-    fence: Option<Fence>,
+    orders: Orders,
     program: OsString,
     args: Vec<OsString>,
 }
 
 impl Request {
     fn read(mut args: impl Iterator<Item = OsString>) -> Option<Self> {
-        let (mut dir, mut stdin, mut fence) = (None, None, None);
+        let (mut dir, mut stdin, mut orders) = (None, None, Orders::default());
         loop {
             let arg = args.next()?;
             if arg == "--dir" {
                 dir = Some(args.next()?.into());
             } else if arg == "--stdin" {
                 stdin = Some(args.next()?.into());
-            } else if arg == "--fence" {
-                fence = Some(Fence::default());
-            } else if arg == "--writable" {
-                fence.as_mut()?.writable.push(args.next()?.into());
             } else if arg == "--" {
                 break;
             } else {
-                return None;
+                orders.take(&arg, || args.next())?;
             }
         }
-        Some(Self { dir: dir?, stdin, fence, program: args.next()?, args: args.collect() })
+        Some(Self { dir: dir?, stdin, orders, program: args.next()?, args: args.collect() })
     }
 }
 
@@ -156,22 +152,35 @@ fn serve(request: &Request) -> io::Result<()> {
         Ok(file) => file,
         Err(error) => return say(&mut control, Frame::StdinFailed(error.raw_os_error().unwrap_or(0))),
     };
-    if let Some(fence) = &request.fence
-        && let Err(error) = fence.enforce()
-    {
-        return say(&mut control, Frame::FenceFailed(error.raw_os_error().unwrap_or(0)));
-    }
+    let joined = match request.orders.enforce() {
+        Ok(joined) => joined,
+        Err((part, error)) => {
+            return say(&mut control, Frame::NotContained(part, error.raw_os_error().unwrap_or(0)));
+        }
+    };
     say(&mut control, Frame::Starting)?;
-    let spawned = Command::new(&request.program)
-        .args(&request.args)
+    let not_started = |error: &io::Error| {
+        Frame::ExecFailed(error.raw_os_error().unwrap_or(if error.kind() == io::ErrorKind::NotFound {
+            rustix::io::Errno::NOENT.raw_os_error()
+        } else {
+            0
+        }))
+    };
+    let argv = match request.orders.program(request.program.clone(), request.args.clone(), &request.dir) {
+        Ok(argv) => argv,
+        Err(error) => return say(&mut control, not_started(&error)),
+    };
+    let spawned = Command::new(argv.first().unwrap_or(&request.program))
+        .args(argv.iter().skip(1))
         .current_dir(&request.dir)
         .stdin(Stdio::from(stdin))
         .process_group(0)
         .spawn();
     let leader = match spawned {
         Ok(child) => i32::try_from(child.id()).unwrap_or(0),
-        Err(error) => return say(&mut control, Frame::ExecFailed(error.raw_os_error().unwrap_or(0))),
+        Err(error) => return say(&mut control, not_started(&error)),
     };
+    joined.leave();
     // Else the pipes would not close before the shim does.
     let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(&null)?;
@@ -316,7 +325,10 @@ impl Brood for Reaper {
 
 #[cfg(test)]
 mod tests {
+    use triphammer_model::config::NetworkChoice;
+
     use super::*;
+    use crate::containment::{Containment, Fence, Hold, TreeLimits};
 
     #[test]
     fn frames_round_trip() {
@@ -324,7 +336,7 @@ mod tests {
             Frame::Starting,
             Frame::ExecFailed(2),
             Frame::StdinFailed(13),
-            Frame::FenceFailed(1),
+            Frame::NotContained(Part::Network, 1),
             Frame::Ended(0x7f00),
             Frame::Done { killed: 3, survivors: 1 },
         ] {
@@ -340,9 +352,28 @@ mod tests {
         assert_eq!(request.program, "sh");
         assert_eq!(request.args, ["--", "-c"]);
         assert_eq!(request.stdin.unwrap().as_os_str(), "b");
-        let fenced =
-            read(&["--dir", "/w", "--fence", "--writable", "/w", "--writable", "/t", "--", "sh"]).unwrap();
-        assert_eq!(fenced.fence.unwrap().writable, [PathBuf::from("/w"), PathBuf::from("/t")]);
+        let fenced = read(&[
+            "--dir",
+            "/w",
+            "--fence",
+            "landlock",
+            "--writable",
+            "/w",
+            "--network",
+            "none",
+            "--",
+            "sh",
+        ])
+        .unwrap();
+        let fence = Fence { hold: Hold::Landlock, writable: vec!["/w".into()], read_only: Vec::new() };
+        let whole =
+            Containment { fence: Some(fence), network: NetworkChoice::None, limits: TreeLimits::NONE };
+        let mut again = Orders::default();
+        let mut args = whole.to_args(None).into_iter();
+        while let Some(flag) = args.next() {
+            again.take(&flag, || args.next()).unwrap();
+        }
+        assert_eq!(fenced.orders, again);
         for bad in [
             &["--dir", "/w", "--writable", "/w", "--", "sh"][..],
             &[],

@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,7 +15,7 @@ use triphammer_model::redact::RedactStream;
 use triphammer_model::{Cancel, Ended, Launch, Redactor, Supervisor};
 
 use crate::capped_log::{CappedLog, Tail};
-use crate::fence::Fence;
+use crate::containment::{Containment, Groups, Part};
 use crate::pid_file::{self, KEEPER_VAR};
 use crate::process_tree::{self, KILL_LIMIT};
 use crate::shim::{self, Frame, command};
@@ -38,26 +39,26 @@ const DRAIN_LIMIT: u64 = 16 * 1024 * 1024;
 pub struct ProcessSupervisor {
     shim: PathBuf,
     redactor: Redactor,
-    fence: Option<Fence>,
+    containment: Containment,
 }
 
 impl ProcessSupervisor {
     /// A supervisor whose shim is the program at `shim`, called as `shim __shim ...`; see [`crate::shim::main`].
     pub const fn new(shim: PathBuf, redactor: Redactor) -> Self {
-        Self { shim, redactor, fence: None }
+        Self { shim, redactor, containment: Containment::NONE }
     }
 
     /// A supervisor whose shim is this very binary, even when its file was replaced meanwhile.
     pub fn of_this_binary(redactor: Redactor) -> io::Result<Self> {
         // The child that opens this link is still a copy of us, so it names the file we were started from.
         let shim = if cfg!(target_os = "linux") { "/proc/self/exe".into() } else { std::env::current_exe()? };
-        Ok(Self { shim, redactor, fence: None })
+        Ok(Self { shim, redactor, containment: Containment::NONE })
     }
 
-    /// The same, but what it launches writes only where the fence lets it.
+    /// The same, but what it launches is held by this.
     #[must_use]
-    pub fn fenced(&self, fence: Fence) -> Self {
-        Self { fence: Some(fence), ..self.clone() }
+    pub fn contained(&self, containment: Containment) -> Self {
+        Self { containment, ..self.clone() }
     }
 }
 
@@ -70,7 +71,9 @@ impl Supervisor for ProcessSupervisor {
             let wait = WaitStatus::Cancelled { code: None, signal: None };
             return streams.finish(launch, wait, Duration::ZERO, 0);
         }
-        let (mut shim, control) = match self.spawn(launch, &mut streams) {
+        // Removed at the end of this function, when nothing lives in them.
+        let groups = self.groups().map_err(|e| fail(Part::Limits.attempt().to_owned(), e))?;
+        let (mut shim, control) = match self.spawn(launch, &mut streams, groups.as_ref()) {
             Ok(pair) => pair,
             Err(Spawn::NotStarted(errno)) => {
                 return streams.finish(launch, WaitStatus::NotStarted { errno }, started.elapsed(), 0);
@@ -121,8 +124,8 @@ impl Supervisor for ProcessSupervisor {
             Leader::StdinFailed(source) => {
                 return Err(fail(format!("opening {} as its input", shown(launch.stdin.as_deref())), source));
             }
-            Leader::FenceFailed(source) => {
-                return Err(fail("laying its write fence".to_owned(), source));
+            Leader::NotContained(part, source) => {
+                return Err(fail(part.attempt().to_owned(), source));
             }
             Leader::Running | Leader::Unborn if cause.is_some() || cancel.is_raised() => {
                 cause.unwrap_or(Cause::Cancelled).into_status(None, None)
@@ -149,7 +152,18 @@ enum Spawn {
 }
 
 impl ProcessSupervisor {
-    fn spawn(&self, launch: &Launch, streams: &mut Streams<'_>) -> Result<(Child, UnixStream), Spawn> {
+    fn groups(&self) -> io::Result<Option<Groups>> {
+        static LAUNCHES: AtomicU64 = AtomicU64::new(0);
+        let number = LAUNCHES.fetch_add(1, Ordering::Relaxed);
+        Groups::make(&self.containment.limits, &format!("triphammer-{}-{number}", std::process::id()))
+    }
+
+    fn spawn(
+        &self,
+        launch: &Launch,
+        streams: &mut Streams<'_>,
+        groups: Option<&Groups>,
+    ) -> Result<(Child, UnixStream), Spawn> {
         let failed = |what: &'static str| move |e: io::Error| Spawn::Failed(what.to_owned(), e);
         let (control, theirs) = UnixStream::pair().map_err(failed("making its control channel"))?;
         control.set_nonblocking(true).map_err(failed("making its control channel"))?;
@@ -158,9 +172,7 @@ impl ProcessSupervisor {
         if let Some(stdin) = &launch.stdin {
             command.arg("--stdin").arg(stdin);
         }
-        if let Some(fence) = &self.fence {
-            command.args(fence.to_args());
-        }
+        command.args(self.containment.to_args(groups));
         command.arg("--").args(&launch.argv).env_clear().envs(launch.env.iter().map(|(k, v)| (k, v)));
         if let Some(path) = &launch.pid_file {
             command.env(KEEPER_VAR, path);
@@ -248,7 +260,7 @@ enum Leader {
     Ended(i32),
     NotStarted(Option<i32>),
     StdinFailed(io::Error),
-    FenceFailed(io::Error),
+    NotContained(Part, io::Error),
 }
 
 /// How far the ending of the tree is.
@@ -428,12 +440,12 @@ impl<'a> Watch<'a> {
                     );
                     self.leader = Leader::StdinFailed(error);
                 }
-                Some(Frame::FenceFailed(n)) => {
+                Some(Frame::NotContained(part, n)) => {
                     let error = errno(n).map_or_else(
                         || io::Error::other("the system cannot hold it"),
                         io::Error::from_raw_os_error,
                     );
-                    self.leader = Leader::FenceFailed(error);
+                    self.leader = Leader::NotContained(part, error);
                 }
                 Some(Frame::Ended(raw)) => {
                     self.leader = Leader::Ended(raw);

@@ -1,18 +1,31 @@
 //! The fence: where a process tree may write. Reading and running are not restricted.
 //!
-//! On Linux it is Landlock, which a process lays upon itself and everything below it and which nothing takes off
-//! again. The shim does so before it starts the program. Landlock grants whole hierarchies: what lies in a folder that
-//! may be written to may be written to.
+//! Landlock is what a process lays upon itself and everything below it and which nothing takes off again. The shim does
+//! so before it starts the program. It grants whole hierarchies: what lies in a folder that may be written to may be
+//! written to. bubblewrap starts the program in a view of the file system that is read-only but for what is bound into
+//! it, so that a folder can be writable and one in it not.
 
-use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
 /// Where a process tree may write. Files and folders that are not there are passed over.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fence {
+    /// What holds it.
+    pub hold: Hold,
     /// Folders, with all below them, and files.
     pub writable: Vec<PathBuf>,
+    /// What is read-only below a writable folder all the same; only bubblewrap holds that.
+    pub read_only: Vec<PathBuf>,
+}
+
+/// What holds a fence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// Landlock.
+    Landlock,
+    /// The bubblewrap program at this path.
+    Bubblewrap(PathBuf),
 }
 
 /// Devices that every program may write to.
@@ -29,21 +42,16 @@ const DEVICES: [&str; 9] = [
 ];
 
 impl Fence {
-    /// The arguments that tell a shim of it.
-    pub(crate) fn to_args(&self) -> Vec<OsString> {
-        let mut args = vec![OsString::from("--fence")];
-        for path in &self.writable {
-            args.extend(["--writable".into(), path.clone().into_os_string()]);
-        }
-        args
-    }
-
-    /// Lays the fence upon this thread and what it starts from now on. It cannot be taken off.
+    /// Lays Landlock's fence upon this thread and what it starts from now on. It cannot be taken off. Another holder's is
+    /// laid by starting the program through it.
     ///
     /// # Errors
     /// The system cannot hold it.
     #[cfg(target_os = "linux")]
     pub fn enforce(&self) -> io::Result<()> {
+        if self.hold != Hold::Landlock {
+            return Ok(());
+        }
         use landlock::{
             AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
             RulesetCreatedAttr, RulesetStatus,
@@ -68,18 +76,22 @@ impl Fence {
         Ok(())
     }
 
-    /// Lays the fence upon this thread and what it starts from now on.
+    /// Lays the fence upon this thread and what it starts from now on, which nothing here can.
     ///
     /// # Errors
     /// This system has none.
     #[cfg(not(target_os = "linux"))]
     pub fn enforce(&self) -> io::Result<()> {
+        if self.hold != Hold::Landlock {
+            return Ok(());
+        }
         Err(io::Error::new(io::ErrorKind::Unsupported, "there is no write fence on this system"))
     }
 
-    /// Whether this system can hold a fence: tried on a thread of its own, which ends with it.
+    /// Whether this system has Landlock: tried on a thread of its own, which ends with it.
     pub fn is_available() -> bool {
-        std::thread::spawn(|| Self::default().enforce().is_ok()).join().unwrap_or(false)
+        let nowhere = Self { hold: Hold::Landlock, writable: Vec::new(), read_only: Vec::new() };
+        std::thread::spawn(move || nowhere.enforce().is_ok()).join().unwrap_or(false)
     }
 }
 
