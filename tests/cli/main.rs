@@ -12,6 +12,7 @@ mod breaker;
 mod budget;
 mod common;
 mod contract;
+mod costs;
 mod gc;
 mod hostile;
 mod isolation;

@@ -7,7 +7,7 @@ use triphammer_testkit::{Ran, TestHome};
 use crate::common::SPEC;
 
 /// Runs the spec with a program `name` that is this shell script, and with further variables.
-fn run(home: &TestHome, name: &str, script: &str, vars: &[(&str, &str)], args: &[&str]) -> Ran {
+pub(crate) fn run(home: &TestHome, name: &str, script: &str, vars: &[(&str, &str)], args: &[&str]) -> Ran {
     let bin = home.beside("bin");
     std::fs::create_dir_all(&bin).unwrap();
     std::fs::write(bin.join(name), format!("#!/bin/sh\n{script}\n")).unwrap();

@@ -7,7 +7,8 @@ use serde_json::json;
 use triphammer_model::agent::AgentPlan;
 use triphammer_model::process::WaitStatus;
 use triphammer_model::{
-    Agent, AgentError, AgentName, Cancel, Ended, FaultKind, Performance, Receipt, Redactor, Supervisor, Task,
+    Agent, AgentError, AgentName, Cancel, Continuation, Ended, FaultKind, Performance, Receipt, Redactor,
+    Supervisor, Task,
 };
 
 use crate::command::{contract_env, fault_of, find_program, launch, remove_whatever};
@@ -227,7 +228,11 @@ impl Agent for VendorAgent {
             "killed": ended.killed,
         });
         transcript.line("end", end).map_err(transcript_error())?;
-        let receipt = self.receipt(&ended, heard);
+        let mut receipt = self.receipt(&ended, heard);
+        receipt.continuation = Some(match session {
+            Some(id) => Continuation::Session { id: id.to_owned() },
+            None => Continuation::Fresh,
+        });
         Ok(Performance { receipt, wait: ended.wait, duration_ms })
     }
 }

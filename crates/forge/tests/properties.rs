@@ -295,6 +295,7 @@ fn play(policy: Policy, limits: Limits, agents: usize, scenes: &[Scene]) -> Resu
                         duration_ms: 1,
                         tokens: scene.tokens.map(|input| Tokens { input, cached: 0, output: 0 }),
                         cost: scene.cost.map(MicroUsd::new),
+                        cost_by: None,
                         fault: fault.map(|kind| Fault { kind, reset_at: None, message: None }),
                     },
                 });
@@ -489,7 +490,8 @@ proptest! {
                     agent: AgentName::new("a0"),
                     try_no: 1,
                     facts: AgentFacts {
-                        wait: WaitStatus::Unknown, duration_ms: 0, tokens: None, cost: None, fault: None,
+                        wait: WaitStatus::Unknown, duration_ms: 0, tokens: None, cost: None, cost_by: None,
+                        fault: None,
                     },
                 },
                 5 => Event::Interrupted { by: "SIGINT".into() },

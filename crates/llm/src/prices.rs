@@ -62,20 +62,31 @@ impl Prices {
         &self.as_of
     }
 
+    /// The user's own price of a model.
+    pub fn own(&self, model: &str) -> Option<Price> {
+        of(&self.user, model)
+    }
+
+    /// The price of a model in the table that comes with the program.
+    pub fn listed(&self, model: &str) -> Option<Price> {
+        of(&self.table, model)
+    }
+
     /// A model's price; `None` where it is not known.
     pub fn price(&self, model: &str) -> Option<Price> {
-        [&self.user, &self.table].into_iter().find_map(|prices| {
-            let matching = prices.iter().filter(|(pattern, _)| matches(pattern, model));
-            matching
-                .max_by_key(|(pattern, _)| pattern.bytes().filter(|b| *b != b'*').count())
-                .map(|(_, price)| *price)
-        })
+        self.own(model).or_else(|| self.listed(model))
     }
 
     /// What a call cost; `None` where it is not known, never zero.
     pub fn cost(&self, model: &str, tokens: Tokens) -> Option<MicroUsd> {
         Some(self.price(model)?.of(tokens))
     }
+}
+
+fn of(prices: &BTreeMap<String, Price>, model: &str) -> Option<Price> {
+    let matching = prices.iter().filter(|(pattern, _)| matches(pattern, model));
+    let own = |(pattern, _): &(&String, &Price)| pattern.bytes().filter(|b| *b != b'*').count();
+    matching.max_by_key(own).map(|(_, price)| *price)
 }
 
 /// Whether a name fits a pattern: each piece between stars is found as early as possible, the last one at the end.

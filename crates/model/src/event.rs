@@ -12,7 +12,7 @@ use crate::movement::MovementFacts;
 use crate::outcome::{FailReason, SuspendReason};
 use crate::policy::{Limits, Policy};
 use crate::process::WaitStatus;
-use crate::receipt::{Fault, Tokens};
+use crate::receipt::{CostBy, Fault, Tokens};
 use crate::report::ReportFacts;
 
 /// When an event happened, by both clocks.
@@ -123,6 +123,9 @@ pub struct AgentFacts {
     /// Money; `None` is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroUsd>,
+    /// How the cost was come by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_by: Option<CostBy>,
     /// A fault read from structured fields or from the supervision itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,

@@ -53,7 +53,7 @@ pub use plan::Plan;
 pub use policy::{Limits, Policy};
 pub use price::Price;
 pub use process::{Cancel, Ended, Launch, Supervisor};
-pub use receipt::{ClaimKind, ClaimedFile, Fault, FaultKind, Receipt, Tokens};
+pub use receipt::{ClaimKind, ClaimedFile, Continuation, CostBy, Fault, FaultKind, Receipt, Tokens};
 pub use redact::Redactor;
 pub use report::{Counts, GateKind, GateVerdict, Judgement, Report};
 pub use size::Size;

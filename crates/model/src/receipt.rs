@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::ids::Attempt;
 use crate::money::MicroUsd;
 use crate::movement::Change;
 
@@ -91,6 +92,39 @@ pub struct Fault {
     pub message: Option<String>,
 }
 
+/// How a cost was come by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "kebab-case")]
+pub enum CostBy {
+    /// The agent's side reported it: a sum of its own making.
+    Reported,
+    /// From the tokens, by the prices that the user named.
+    OwnPrices,
+    /// From the tokens, by the table of prices that comes with the program.
+    Prices {
+        /// The day on which the table was right, `YYYY-MM-DD`.
+        as_of: String,
+    },
+}
+
+/// What an agent began an attempt with beside its brief.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "with", rename_all = "kebab-case")]
+pub enum Continuation {
+    /// Nothing.
+    Fresh,
+    /// A session of its own of an earlier attempt.
+    Session {
+        /// Which.
+        id: String,
+    },
+    /// A digest of what it did in an earlier attempt.
+    Digest {
+        /// Which.
+        attempt: Attempt,
+    },
+}
+
 /// `receipt.json`: what the agent's side claims about one attempt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
@@ -110,9 +144,15 @@ pub struct Receipt {
     /// Money spent in micro-dollars; `None` is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroUsd>,
+    /// How the cost was come by; older receipts do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_by: Option<CostBy>,
     /// What went wrong on its side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,
+    /// What it began with; older receipts do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation: Option<Continuation>,
     /// A session to continue, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use triphammer_model::event::AgentFacts;
 use triphammer_model::text::marked;
 use triphammer_model::{
-    Attempt, Bounds, Change, Content, Effect, Event, JournalLine, Movement, Observed, Receipt, Report, RunId,
-    Standing,
+    Attempt, Bounds, Change, Content, Continuation, Effect, Event, JournalLine, Movement, Observed, Receipt,
+    Report, RunId, Standing,
 };
 
 use crate::bounded::{Bounded, bounded_lines};
@@ -129,7 +129,7 @@ fn show_agent(out: &mut String, agent: &str, try_no: u32, facts: &AgentFacts) {
         one_line(agent, 80),
         facts.wait,
         seconds(facts.duration_ms),
-        usage(facts.tokens, facts.cost)
+        usage(facts)
     );
     if let Some(fault) = &facts.fault {
         let said = fault.message.as_deref().map_or_else(String::new, |m| format!(": {}", one_line(m, 300)));
@@ -162,6 +162,18 @@ fn show_receipt(out: &mut String, receipt: &Artifact<Receipt>) {
         count(receipt.files.len() as u64, "file"),
         count(receipt.commands.len() as u64, "command")
     );
+    match &receipt.continuation {
+        Some(Continuation::Session { id }) => {
+            let _ = writeln!(out, "  went on with its session {}", one_line(id, 100));
+        }
+        Some(Continuation::Digest { attempt }) => {
+            let _ = writeln!(out, "  went on with a digest of what it did in attempt {attempt}");
+        }
+        Some(Continuation::Fresh) => {
+            let _ = writeln!(out, "  began afresh");
+        }
+        None => {}
+    }
     for (name, value) in [
         ("model", &receipt.model),
         ("stop reason", &receipt.stop_reason),

@@ -1,5 +1,6 @@
 //! A whole run: how it ended, what it cost, each attempt in a line.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use triphammer_model::process::WaitStatus;
@@ -10,7 +11,7 @@ use triphammer_model::{Effect, Event, JournalLine, Outcome};
 use crate::outcome::{done_line, next_commands};
 use crate::proof::StallProof;
 use crate::table::columns;
-use crate::text::{count, one_line, seconds, tokens, word};
+use crate::text::{computed, count, one_line, seconds, tokens, word};
 
 /// Everything that there is to show of a run.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +57,7 @@ pub fn show_run(view: &RunView<'_>) -> String {
         summary.started.strftime("%Y-%m-%d %H:%M:%S UTC"),
         seconds(summary.spent.active_ms)
     );
-    let _ = writeln!(out, "  spent      {}", spent(summary));
+    let _ = writeln!(out, "  spent      {}{}", spent(summary), computed_of(view.lines));
     if let Some(parent) = &summary.parent {
         let _ = writeln!(out, "  branched off run {parent}");
     }
@@ -111,6 +112,19 @@ fn spent(summary: &RunSummary) -> String {
     let paid = (spent.cost.micros() > 0).then(|| spent.cost.to_string());
     let (used, paid) = (sum(used, spent.tokens_unknown, "tokens"), sum(paid, spent.cost_unknown, "cost"));
     format!("{used}; {paid}")
+}
+
+/// How much of the cost nobody reported, and by which prices it was computed.
+fn computed_of(lines: &[JournalLine]) -> String {
+    let mut calls: BTreeMap<String, u64> = BTreeMap::new();
+    for line in lines {
+        if let Event::AgentEnded { facts, .. } = &line.event
+            && let Some(by) = facts.cost_by.as_ref().and_then(computed)
+        {
+            *calls.entry(by).or_default() += 1;
+        }
+    }
+    calls.iter().map(|(by, n)| format!("; {by} for {}", count(*n, "agent call"))).collect()
 }
 
 fn show_history(out: &mut String, history: &[AttemptSummary]) {
@@ -189,6 +203,7 @@ fn show_acts(out: &mut String, lines: &[JournalLine]) {
 mod tests {
     use super::*;
     use crate::samples::{journal, stalled_journal};
+    use triphammer_model::{CostBy, MicroUsd};
 
     fn show(lines: &[JournalLine], live: bool, torn_bytes: u64) -> String {
         let summary = RunSummary::fold(lines).unwrap();
@@ -215,6 +230,22 @@ mod tests {
           triphammer diff 20261130-170601-roman-3fa9 0 2  the accepted work
           triphammer undo 20261130-170601-roman-3fa9      take it back
         ");
+    }
+
+    #[test]
+    fn what_was_computed_is_said() {
+        let mut lines = journal();
+        let by = [CostBy::Prices { as_of: "2026-03-21".to_owned() }, CostBy::OwnPrices];
+        let ends = lines.iter_mut().filter_map(|line| match &mut line.event {
+            Event::AgentEnded { facts, .. } => Some(facts),
+            _ => None,
+        });
+        for (facts, by) in ends.zip(by) {
+            (facts.cost, facts.cost_by) = (Some(MicroUsd::new(20_000)), Some(by));
+        }
+        let text = show(&lines, false, 0);
+        let said = "$0.0400; computed from prices of 2026-03-21 for 1 agent call; computed from your prices for 1 agent call";
+        assert!(text.contains(said), "{text}");
     }
 
     #[test]

@@ -193,6 +193,7 @@ fn strike(n: u32, movement: MovementFacts, report: &Report, then: Vec<Effect>) -
         duration_ms: 12_300,
         tokens: known.then_some(Tokens { input: 1_000, cached: 200, output: 30 }),
         cost: known.then_some(MicroUsd::new(1_250_000)),
+        cost_by: None,
         fault: None,
     };
     let observed = Event::Observed {

@@ -114,7 +114,7 @@ fn agent_line(agent: &str, facts: &AgentFacts) -> String {
         one_line(agent, 80),
         seconds(facts.duration_ms),
         facts.wait,
-        usage(facts.tokens, facts.cost)
+        usage(facts)
     );
     // Writing to a String cannot fail.
     if let Some(fault) = &facts.fault {
@@ -200,6 +200,7 @@ mod tests {
             duration_ms: 61_000,
             tokens: None,
             cost: None,
+            cost_by: None,
             fault: Some(fault),
         };
         let attempt = crate::samples::attempt(1);

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use triphammer_model::event::AgentFacts;
 use triphammer_model::text::marked;
-use triphammer_model::{MicroUsd, Tokens};
+use triphammer_model::{CostBy, Tokens};
 
 /// Text of others on one line of at most `limit` characters, with the exact number of those left out.
 pub(crate) fn one_line(text: &str, limit: usize) -> String {
@@ -40,11 +41,21 @@ pub fn seconds(ms: u64) -> String {
     }
 }
 
-/// What an agent call used; what is unknown is said to be.
-pub(crate) fn usage(tokens: Option<Tokens>, cost: Option<MicroUsd>) -> String {
-    let tokens = tokens.map_or_else(|| "tokens unknown".to_owned(), self::tokens);
-    let cost = cost.map_or_else(|| "cost unknown".to_owned(), |c| format!("cost {c}"));
-    format!("{tokens}, {cost}")
+/// What an agent call used; what is unknown is said to be, and a cost that was computed as well.
+pub(crate) fn usage(facts: &AgentFacts) -> String {
+    let tokens = facts.tokens.map_or_else(|| "tokens unknown".to_owned(), tokens);
+    let cost = facts.cost.map_or_else(|| "cost unknown".to_owned(), |c| format!("cost {c}"));
+    let by = facts.cost_by.as_ref().and_then(computed).map_or_else(String::new, |by| format!(", {by}"));
+    format!("{tokens}, {cost}{by}")
+}
+
+/// By which prices a cost was computed, where it was.
+pub(crate) fn computed(by: &CostBy) -> Option<String> {
+    match by {
+        CostBy::Reported => None,
+        CostBy::OwnPrices => Some("computed from your prices".to_owned()),
+        CostBy::Prices { as_of } => Some(format!("computed from prices of {}", one_line(as_of, 20))),
+    }
 }
 
 pub(crate) fn tokens(tokens: Tokens) -> String {

@@ -7,11 +7,12 @@ use triphammer_gate::{BriefInput, Tell, write_brief};
 use triphammer_model::event::AgentFacts;
 use triphammer_model::process::WaitStatus;
 use triphammer_model::{
-    AgentName, Attempt, Content, Event, Fault, FaultKind, JournalLine, Movement, Performance, Receipt,
-    SuspendReason, Task,
+    AgentName, Attempt, Content, Continuation, Event, Fault, FaultKind, JournalLine, Movement, Performance,
+    Receipt, SuspendReason, Task,
 };
 use triphammer_workspace::{fingerprint_file, moved};
 
+use crate::cost;
 use crate::environment;
 use crate::error::{Doing, Trouble};
 use crate::notice::Notice;
@@ -193,13 +194,17 @@ impl Run<'_> {
                 unusable(agent, trouble.detail)
             }
         };
-        let Performance { receipt, wait, duration_ms } = performance;
+        let Performance { mut receipt, wait, duration_ms } = performance;
+        let asked = self.settings.chain.iter().find(|a| a.name == *agent).and_then(|a| a.kind.model());
+        cost::settle(&mut receipt, asked, &self.prices);
+        receipt.continuation.get_or_insert(Continuation::Fresh);
         self.dir.write_json(dir.join("receipt.json"), &receipt).doing("writing the receipt")?;
         let facts = AgentFacts {
             wait,
             duration_ms,
             tokens: receipt.tokens,
             cost: receipt.cost,
+            cost_by: receipt.cost_by,
             fault: receipt.fault,
         };
         let ended = Event::AgentEnded { attempt, agent: agent.clone(), try_no, facts };

@@ -14,6 +14,7 @@ mod acts;
 mod agents;
 mod attempt;
 mod confirm;
+mod cost;
 mod environment;
 mod error;
 mod folder;

@@ -7,6 +7,7 @@ use std::time::Instant;
 use triphammer_agent::{ProcessSupervisor, Vendor};
 use triphammer_forge::{MACHINE_VERSION, Machine};
 use triphammer_gate::{Discovered, Known, Packs, Resolution, TestCensus};
+use triphammer_llm::Prices;
 use triphammer_model::environment::looks_secret;
 use triphammer_model::event::{Isolation, Started};
 use triphammer_model::{Cancel, Digest, Event, Redactor, RunId, Spec, Supervisor, WorkPath};
@@ -142,6 +143,8 @@ pub fn prepare(request: Request, cancel: Cancel, watcher: &dyn Watcher) -> Resul
         pins.add(agents::script_pin(&name), text);
     }
     pins.add("policy.toml", toml::to_string_pretty(&settings).map_err(StartError::config)?);
+    let prices = Prices::built_in().with(settings.prices.clone());
+    pins.add_json("prices.json", &prices);
     pins.add_json("environment.json", &environment::names(&env));
     pins.add_json("lessons.json", &lessons);
     pins.add_json("zones.json", eyes.zones());
@@ -185,6 +188,7 @@ pub fn prepare(request: Request, cancel: Cancel, watcher: &dyn Watcher) -> Resul
         began: Instant::now(),
         spec,
         pins,
+        prices,
         env,
         agents,
         supervisor: supervisor(redactor)?,

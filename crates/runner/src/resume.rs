@@ -79,6 +79,7 @@ pub fn reopen<'w>(
         pins.get(&agents::script_pin(name)).map(|text| String::from_utf8_lossy(text).into_owned())
     });
     let env = environment::shared(&workspace, &settings.env);
+    let prices = parts.pinned("prices.json")?;
     let origin = match (&started.origin, settings.isolation) {
         (Some(origin), isolation) if isolation != Isolation::InPlace => {
             folder::read(origin).ok().and_then(|path| Root::open(&path).ok())
@@ -106,6 +107,7 @@ pub fn reopen<'w>(
         began: Instant::now(),
         spec,
         pins,
+        prices,
         env,
         agents: built,
         supervisor: supervisor(redactor)?,

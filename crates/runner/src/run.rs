@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use triphammer_forge::Machine;
 use triphammer_gate::{Discovered, Known, Lesson, Offence, Packs, Resolution, Tell, TestCensus};
+use triphammer_llm::Prices;
 use triphammer_model::event::{AgentFacts, Isolation, Stamp};
 use triphammer_model::process::WaitStatus;
 use triphammer_model::{
@@ -85,6 +86,7 @@ pub struct Run<'w> {
     pub(crate) spec: Spec,
     pub(crate) settings: Settings,
     pub(crate) pins: Pins,
+    pub(crate) prices: Prices,
     pub(crate) env: Variables,
     pub(crate) agents: Agents,
     pub(crate) supervisor: Box<dyn Supervisor>,
@@ -278,6 +280,7 @@ fn never_begun(attempt: Attempt, agent: &AgentName, try_no: u32) -> Event {
         duration_ms: 0,
         tokens: None,
         cost: None,
+        cost_by: None,
         fault: None,
     };
     Event::AgentEnded { attempt, agent: agent.clone(), try_no, facts }

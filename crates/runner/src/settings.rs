@@ -53,6 +53,17 @@ pub enum AgentKind {
     },
 }
 
+impl AgentKind {
+    /// The model that is asked for, where one is configured.
+    pub fn model(&self) -> Option<&str> {
+        match self {
+            Self::Native { model, .. } => Some(model),
+            Self::Vendor { model, .. } => model.as_deref(),
+            Self::Command { .. } | Self::Shell { .. } | Self::Scripted { .. } => None,
+        }
+    }
+}
+
 /// One agent of the chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentSettings {

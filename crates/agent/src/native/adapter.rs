@@ -79,7 +79,6 @@ impl NativeAgent {
             temperature: None,
             limits: NativeLimits::default(),
             digest: None,
-            prices: std::collections::BTreeMap::new(),
         }
     }
 }

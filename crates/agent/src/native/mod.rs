@@ -5,7 +5,7 @@
 //!
 //! The program reads its [task](NativeTask) from standard input and prints an event a line on standard output, as every
 //! agent does (see [`OwnEvent`](crate::dialects::OwnEvent)). What it claims comes from its own executor: a file that it
-//! wrote, a command that it ran with its exit status, tokens and what they cost.
+//! wrote, a command that it ran with its exit status, and tokens.
 //!
 //! One step is one call of the model. What the model wants is an [action](action); the [executor](executor) carries it out
 //! with bounded time and output, and the result goes back. How actions are said depends on the model ([`Actions`]): as calls

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
-use triphammer_llm::{self as llm, Api, Client, LlmError, LlmFault, Prices, Reply, Request, Shape};
+use triphammer_llm::{self as llm, Api, Client, LlmError, LlmFault, Reply, Request, Shape};
 use triphammer_model::{FaultKind, Tokens};
 
 use super::action::{self, Action};
@@ -87,7 +87,6 @@ pub(super) struct Session<'a, 'p> {
     client: &'a dyn Client,
     printer: &'a mut Printer<'p>,
     pause: &'a dyn Fn(Duration),
-    prices: Prices,
     executor: Executor<'a>,
     history: History,
     way: Way,
@@ -121,7 +120,6 @@ impl<'a, 'p> Session<'a, 'p> {
             client,
             printer,
             pause,
-            prices: Prices::built_in().with(task.prices.clone()),
             executor: Executor::new(inside, ask, timeout, hidden),
             history: History::new(&task.brief, task.digest.as_deref()),
             way: if task.actions == Actions::Json { Way::Schema } else { Way::Tools },
@@ -201,13 +199,13 @@ impl<'a, 'p> Session<'a, 'p> {
                 Ok(reply) => {
                     self.steps += 1;
                     self.proven = true;
-                    self.account(&request.model, &reply, estimate);
+                    self.account(&reply, estimate);
                     return Ok(reply);
                 }
                 Err(error) => error,
             };
             if let Some(tokens) = error.usage {
-                self.spend(&request.model, None, tokens);
+                self.spend(tokens);
             }
             // Not every service says in a field that the context is full.
             let perhaps_full = self.proven && error.fault == LlmFault::BadRequest;
@@ -272,10 +270,10 @@ impl<'a, 'p> Session<'a, 'p> {
     }
 
     /// Adds up what an answer used, and learns from it how long the conversation is.
-    fn account(&mut self, asked: &str, reply: &Reply, estimate: u64) {
+    fn account(&mut self, reply: &Reply, estimate: u64) {
         if let Some(tokens) = reply.usage {
             self.history.learn(estimate, tokens.input.saturating_add(tokens.cached));
-            self.spend(asked, Some(&reply.model), tokens);
+            self.spend(tokens);
         } else {
             // Unknown is not printed. For the bound it has to be something.
             let said: usize = reply.calls.iter().map(|call| call.arguments.len()).sum();
@@ -284,13 +282,11 @@ impl<'a, 'p> Session<'a, 'p> {
         }
     }
 
-    fn spend(&mut self, asked: &str, answered: Option<&str>, tokens: Tokens) {
+    fn spend(&mut self, tokens: Tokens) {
         self.used = self.used.saturating_add(tokens.total());
-        let cost = self.prices.cost(asked, tokens);
-        let cost = cost.or_else(|| self.prices.cost(answered?, tokens));
         let Tokens { input, cached, output } = tokens;
-        let cost_usd = cost.map(triphammer_model::MicroUsd::dollars);
-        self.printer.print(&OwnEvent::Usage { input, cached, output, cost_usd });
+        // Whoever runs the loop knows what tokens cost.
+        self.printer.print(&OwnEvent::Usage { input, cached, output, cost_usd: None });
     }
 
     /// Does what an answer wants. The error is an end.

@@ -1,10 +1,9 @@
 //! What the program is told to do.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use triphammer_llm::{Api, Price};
+use triphammer_llm::Api;
 
 /// The task, as one JSON object on standard input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,9 +36,6 @@ pub struct NativeTask {
     /// What an earlier attempt found out, for this one to begin with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// The user's prices, which go before the built-in ones.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub prices: BTreeMap<String, Price>,
 }
 
 /// How the model says what it wants done.

@@ -13,10 +13,11 @@ use triphammer_model::receipt::ClaimedCommand;
 use triphammer_model::report::{Findings, ReportFacts};
 use triphammer_model::summary::{AttemptSummary, Spent};
 use triphammer_model::{
-    AcceptedAs, AgentName, Attempt, Bounds, Change, Claim, ClaimedFile, Content, Counts, Digest, Effect,
-    Event, FailReason, Fault, FaultKind, Finding, GateKind, GateName, GateVerdict, JournalLine, Judgement,
-    Limits, Location, MicroUsd, Movement, Observed, Outcome, Policy, Receipt, RejectReason, Report, RunId,
-    RunSummary, Severity, Span, Standing, SuspendReason, Tokens, TreeId, WorkPath,
+    AcceptedAs, AgentName, Attempt, Bounds, Change, Claim, ClaimedFile, Content, Continuation, CostBy,
+    Counts, Digest, Effect, Event, FailReason, Fault, FaultKind, Finding, GateKind, GateName, GateVerdict,
+    JournalLine, Judgement, Limits, Location, MicroUsd, Movement, Observed, Outcome, Policy, Receipt,
+    RejectReason, Report, RunId, RunSummary, Severity, Span, Standing, SuspendReason, Tokens, TreeId,
+    WorkPath,
 };
 
 use crate::dice::Dice;
@@ -62,6 +63,22 @@ fn tokens(d: &mut Dice) -> Tokens {
 
 fn money(d: &mut Dice) -> MicroUsd {
     MicroUsd::new(d.u64())
+}
+
+fn cost_by(d: &mut Dice) -> CostBy {
+    match d.below(3) {
+        0 => CostBy::Reported,
+        1 => CostBy::OwnPrices,
+        _ => CostBy::Prices { as_of: d.text() },
+    }
+}
+
+fn continuation(d: &mut Dice) -> Continuation {
+    match d.below(3) {
+        0 => Continuation::Fresh,
+        1 => Continuation::Session { id: d.text() },
+        _ => Continuation::Digest { attempt: attempt(d) },
+    }
 }
 
 fn wait(d: &mut Dice) -> WaitStatus {
@@ -247,6 +264,7 @@ pub(crate) fn event(d: &mut Dice, variant: usize) -> Event {
                 duration_ms: d.u64(),
                 tokens: d.opt(tokens),
                 cost: d.opt(money),
+                cost_by: d.opt(cost_by),
                 fault: d.opt(fault),
             },
         },
@@ -393,7 +411,9 @@ pub(crate) fn receipt(d: &mut Dice) -> Receipt {
         commands: d.list(|d| ClaimedCommand { command: d.text(), exit: d.opt(Dice::i32) }),
         tokens: d.opt(tokens),
         cost: d.opt(money),
+        cost_by: d.opt(cost_by),
         fault: d.opt(fault),
+        continuation: d.opt(continuation),
         session: d.opt(Dice::text),
         stop_reason: d.opt(Dice::text),
         model: d.opt(Dice::text),

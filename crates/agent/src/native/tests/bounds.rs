@@ -296,7 +296,6 @@ fn tasks_that_are_none() {
         (json!({ "limits": { "steps": 0 } }), "limits.steps is 0"),
         (json!({ "limits": { "step": 1 } }), "unknown field `step`"),
         (json!({ "limits": { "context": 1000, "reply": 600 } }), "at least twice as many"),
-        (json!({ "prices": { "m": { "input": -1, "output": 1 } } }), "`-1` is no price"),
         (json!({ "actions": "guess" }), "unknown variant `guess`"),
     ] {
         let mut task = whole.clone();
