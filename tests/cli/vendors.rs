@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use triphammer_model::Continuation;
 use triphammer_testkit::{Ran, TestHome};
 
 use crate::common::SPEC;
@@ -46,6 +47,31 @@ fn what_an_agent_reads_is_no_secret_and_a_model_may_be_named() {
     let script = "echo \"$@\" > done";
     run(&home, "qwen", script, &vars, &["--agent", "q"]).expect("accepted", "gates-passed", 1, 0);
     assert!(home.read("done").contains("-m model-7"));
+}
+
+#[test]
+fn a_session_goes_on_where_it_is_told_to_and_the_receipt_says_so() {
+    let script = "echo \"$@\" >> ../asked; echo x >> work.txt
+        echo '{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s-7\",\"model\":\"m\"}'
+        echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"ok\"}'";
+    let session = Continuation::Session { id: "s-7".to_owned() };
+    for (line, second, said) in [
+        ("continue = true", session, "went on with its session s-7"),
+        ("", Continuation::Fresh, "began afresh"),
+    ] {
+        let home = TestHome::with_gates(&[("never", "false")]);
+        let config = home.read("triphammer.toml");
+        home.write("triphammer.toml", &format!("{config}\n[agents.c]\nkind = \"claude\"\n{line}\n"));
+        run(&home, "claude", script, &[], &["--agent", "c", "--attempts", "2"]);
+        let files = home.only_run();
+        assert_eq!(files.receipt(1).continuation, Some(Continuation::Fresh), "{line}");
+        let asked = std::fs::read_to_string(home.path().join("../asked")).unwrap();
+        let resumed: Vec<bool> = asked.lines().map(|line| line.contains("--resume s-7")).collect();
+        assert_eq!(resumed, [false, second != Continuation::Fresh], "{asked}");
+        assert_eq!(files.receipt(2).continuation, Some(second), "{line}");
+        let shown = home.run(["show", "latest", "2"]).stdout;
+        assert!(shown.contains(said), "{shown}");
+    }
 }
 
 #[test]

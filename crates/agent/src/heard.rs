@@ -40,6 +40,8 @@ pub(crate) struct Heard {
     pub(crate) stop_reason: Option<String>,
     pub(crate) model: Option<String>,
     pub(crate) last_words: Option<String>,
+    /// What our own loop found out, for the attempt after this one.
+    pub(crate) digest: Option<String>,
     broke_off: Option<&'static str>,
     troubles: Vec<String>,
     more_troubles: u64,

@@ -164,14 +164,19 @@ impl Run<'_> {
         let dir = self.dir.attempt(attempt);
         if try_no > 1 {
             self.set_aside(&dir, |name| {
-                ["stdout.log", "stderr.log", "transcript.jsonl", "receipt.json"].contains(&name)
+                ["stdout.log", "stderr.log", "transcript.jsonl", "receipt.json", "digest.md"].contains(&name)
             })?;
         }
         let task = self.task(attempt, agent, try_no, &dir)?;
         self.watcher.notice(&Notice::Working { attempt, workspace: self.eyes.root().path() });
         let begun = Instant::now();
         let performed = match self.agents.get(agent) {
-            Some(worker) => worker.implement(&task, &*self.supervisor, &self.cancel),
+            Some(worker) => {
+                let settings = self.settings.chain.iter().find(|a| a.name == *agent);
+                let folder = self.eyes.root().path();
+                let supervisor = self.keep.agent(folder, settings, &task.scratch, &self.env);
+                worker.implement(&task, &supervisor, &self.cancel)
+            }
             None => {
                 return Err(Trouble {
                     reason: SuspendReason::Infrastructure,
@@ -230,6 +235,7 @@ impl Run<'_> {
             brief_file,
             dir: dir.to_owned(),
             scratch,
+            fenced: self.keep.is_fenced(),
             session: self.session(attempt, agent),
             env,
         })

@@ -8,11 +8,13 @@ use triphammer_guard::{Place, classify};
 use triphammer_llm::Api;
 use triphammer_model::agent::AgentPlan;
 use triphammer_model::config::ModelApi;
-use triphammer_model::{Agent, AgentError, AgentName, Cancel, Performance, Redactor, Supervisor, Task};
+use triphammer_model::{
+    Agent, AgentError, AgentName, Cancel, Continuation, Performance, Redactor, Supervisor, Task,
+};
 
+use super::handed_on::{self, WithDigest};
 use super::{Actions, Ask, COMMAND, NativeLimits, NativeTask};
 use crate::command::{contract_env, launch};
-use crate::dialects::Own;
 use crate::limits::ProcessLimits;
 use crate::stream::Stream;
 use crate::transcript::Transcript;
@@ -67,7 +69,7 @@ impl NativeAgent {
         move |source| AgentError::File { agent, what, source }
     }
 
-    fn task(&self, task: &Task) -> NativeTask {
+    fn task(&self, task: &Task, digest: Option<String>) -> NativeTask {
         NativeTask {
             brief: task.brief.clone(),
             workspace: Some(task.workspace.clone()),
@@ -78,7 +80,7 @@ impl NativeAgent {
             actions: Actions::default(),
             temperature: None,
             limits: NativeLimits::default(),
-            digest: None,
+            digest,
         }
     }
 }
@@ -112,7 +114,12 @@ impl Agent for NativeAgent {
         let file = task.scratch.join("task.json");
         std::fs::create_dir_all(&task.scratch)
             .map_err(self.file_error(format!("making its folder {}", task.scratch.display())))?;
-        let text = serde_json::to_vec(&self.task(task)).unwrap_or_default();
+        let (continuation, digest, lost) = match handed_on::of(task) {
+            Some(Ok((attempt, digest))) => (Continuation::Digest { attempt }, Some(digest), None),
+            Some(Err(error)) => (Continuation::Fresh, None, Some(error)),
+            None => (Continuation::Fresh, None, None),
+        };
+        let text = serde_json::to_vec(&self.task(task, digest)).unwrap_or_default();
         std::fs::write(&file, text)
             .map_err(self.file_error(format!("writing its task {}", file.display())))?;
         // The shim that starts it is a copy of us, and so is what this names.
@@ -130,13 +137,22 @@ impl Agent for NativeAgent {
             "agent": self.0.name,
             "kind": "native",
             "model": self.0.model,
+            "continuation": continuation,
             "attempt": task.attempt,
             "try": task.try_no,
         });
         transcript.line("start", start).map_err(transcript_error())?;
-        let mut stream = Stream::new(Box::new(Own::default()));
+        let mut stream = Stream::new(Box::new(WithDigest::default()));
         let ended = supervisor.run_heard(&launch, cancel, &mut |piece| stream.push(piece))?;
-        let heard = stream.end();
+        let mut heard = stream.end();
+        if let Some(error) = lost {
+            heard.trouble(format!("the digest of the attempt before was not read: {error}"));
+        }
+        if let Some(digest) = heard.digest.take() {
+            let session = handed_on::keep(task, redactor, &digest)
+                .map_err(self.file_error(format!("writing its digest in {}", task.dir.display())))?;
+            heard.session(&session);
+        }
         let duration_ms = u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX);
         let end = json!({
             "wait": ended.wait,
@@ -147,7 +163,8 @@ impl Agent for NativeAgent {
             "killed": ended.killed,
         });
         transcript.line("end", end).map_err(transcript_error())?;
-        let receipt = settled(heard, ended.wait).into_receipt(self.0.name.as_str());
+        let mut receipt = settled(heard, ended.wait).into_receipt(self.0.name.as_str());
+        receipt.continuation = Some(continuation);
         Ok(Performance { receipt, wait: ended.wait, duration_ms })
     }
 }

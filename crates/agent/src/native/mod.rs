@@ -23,6 +23,7 @@ mod adapter;
 mod ask;
 mod executor;
 mod files;
+mod handed_on;
 mod history;
 mod inside;
 mod ledger;

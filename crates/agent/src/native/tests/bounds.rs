@@ -111,9 +111,14 @@ fn a_context_that_is_full_by_the_service_is_condensed_once() {
     let unclear = || Err(error(LlmFault::BadRequest, Some(400)));
     let write = || calls(&[("write", json!({ "path": "a", "content": "b" }))]);
     for refusal in [full, unclear] {
+        let dir = tempfile::tempdir().expect("a folder");
         let ran = run(&task(dir.path(), json!({})), vec![write(), refusal(), done()]);
         assert_eq!(ran.stop, Stop::Done);
         assert_eq!(ran.requests[2].messages.len(), 1);
+        let Message::User(again) = &ran.requests[2].messages[0] else { panic!("no opening") };
+        let brief = &task(dir.path(), json!({})).brief;
+        assert!(again.starts_with(brief), "goal and findings are said again, whole: {again}");
+        assert!(again.contains("- a (new)"), "{again}");
         assert_eq!(ways(&ran), ["tools"; 3]);
         let ran = run(&task(dir.path(), json!({})), vec![list(), refusal(), refusal(), done()]);
         assert_eq!((ran.stop, ran.left), (Stop::Fault, 1));
