@@ -42,3 +42,8 @@ fn nothing_outlives_a_kill() {
 fn a_refused_key_suspends() {
     scenes::a_refused_key_suspends(&CODEX);
 }
+
+#[test]
+fn a_forced_push_is_refused() {
+    scenes::a_forced_push_is_refused_with(&CODEX, "--dangerously-bypass-hook-trust");
+}

@@ -41,3 +41,8 @@ fn nothing_outlives_a_kill() {
 fn a_refused_key_suspends() {
     scenes::a_refused_key_suspends(&GEMINI);
 }
+
+#[test]
+fn a_forced_push_is_refused() {
+    scenes::a_forced_push_is_refused(&GEMINI);
+}

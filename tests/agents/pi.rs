@@ -53,3 +53,8 @@ fn nothing_outlives_a_kill() {
 fn a_refused_key_suspends() {
     scenes::a_refused_key_suspends(&PI);
 }
+
+#[test]
+fn a_forced_push_is_refused() {
+    scenes::a_forced_push_is_refused(&PI);
+}

@@ -108,3 +108,35 @@ pub(crate) fn a_refused_key_suspends(real: &'static Real) {
     let reason = serde_json::to_value(real.refusal).unwrap();
     ran.expect("suspended", reason.as_str().unwrap(), 0, 5);
 }
+
+/// With the hook installed, a command that cannot be undone is not run, and the model is told why.
+pub(crate) fn a_forced_push_is_refused(real: &'static Real) {
+    forced_push(&Rig::new(real, "test -f done.txt"), real);
+}
+
+/// The same for an agent that runs only what a person has trusted, which this argument does away with.
+pub(crate) fn a_forced_push_is_refused_with(real: &'static Real, argument: &str) {
+    let rig = Rig::new(real, "test -f done.txt");
+    rig.add_argument(argument);
+    forced_push(&rig, real);
+}
+
+fn forced_push(rig: &Rig, real: &'static Real) {
+    let model = FakeModel::saying([
+        Step::ShellCall("touch pushed.txt; git push --force origin main".to_owned()),
+        Step::ShellCall("touch done.txt".to_owned()),
+        Step::Text("All is done.".to_owned()),
+    ]);
+    rig.configure(&model.url(), "");
+    let installed = rig.home.run(["hook", "install", "--agent", real.kind]);
+    assert_eq!(installed.code, Some(0), "{}", installed.stderr);
+    rig.run().expect("accepted", "gates-passed", 1, 0);
+    let requests = model.working_requests();
+    assert_eq!(requests.len(), 3, "each request brings the result of the call before");
+    let told = requests[1].text();
+    assert!(told.contains("triphammer refused this command"), "{told}");
+    assert!(told.contains("It overwrites or deletes what others may already have"), "{told}");
+    let movement = rig.home.only_run().movement(1);
+    let moved: Vec<String> = movement.observed.iter().map(|seen| seen.path.to_string()).collect();
+    assert_eq!(moved, ["done.txt"], "the refused line was not run, the next one was");
+}

@@ -56,6 +56,11 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Print an attempt's agent output.
     Logs(LogsArgs),
+    /// The guard for agents that ask before they run a command.
+    Hook {
+        #[command(subcommand)]
+        command: HookCommand,
+    },
     /// Remove old runs and what nothing refers to; never the only copy of accepted or unfinished work.
     Gc(GcArgs),
 }
@@ -344,4 +349,39 @@ pub(crate) struct GcArgs {
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) home: HomeArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum HookCommand {
+    /// Have an agent ask the guard before it runs a command; backs up, merges, can be undone.
+    Install(HookInstallArgs),
+    /// Judge the tool call on standard input: exit 0 lets it through, exit 2 refuses it with the reason on stderr.
+    PreTool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct HookInstallArgs {
+    /// The agent.
+    #[arg(long, value_enum, default_value = "claude")]
+    pub(crate) agent: HookAgent,
+    /// In this project's folder instead of for all that you do.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) project: Option<PathBuf>,
+    /// Take it out again.
+    #[arg(long)]
+    pub(crate) undo: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// An agent that asks before it runs a command.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum HookAgent {
+    Claude,
+    Codex,
+    Gemini,
+    Qwen,
+    Opencode,
+    Pi,
 }

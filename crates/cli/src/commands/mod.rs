@@ -7,6 +7,7 @@ mod decide;
 mod diff;
 mod doctor;
 mod gc;
+mod hook;
 mod init;
 mod logs;
 mod probe;
@@ -44,6 +45,7 @@ pub(crate) fn dispatch(command: Command) -> Exit {
         Command::Diff(args) => diff::diff(&args),
         Command::Logs(args) => logs::logs(&args),
         Command::Gc(args) => gc::gc(&args),
+        Command::Hook { command } => hook::hook(&command),
     };
     outcome.unwrap_or_else(|failure| {
         say::talk(&format!("error: {}", say::marked(&failure.message)));
