@@ -47,7 +47,7 @@ impl Stream {
 
     /// Takes the next piece in.
     pub(crate) fn push(&mut self, mut piece: &[u8]) {
-        while let Some(end) = piece.iter().position(|b| *b == b'\n') {
+        while let Some(end) = memchr::memchr(b'\n', piece) {
             let (line, rest) = (&piece[..end], &piece[end + 1..]);
             if self.line.is_empty() && self.passed == 0 && line.len() <= LONGEST {
                 self.number += 1;

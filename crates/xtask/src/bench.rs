@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: figures, each beside its aim. Nothing here passes or fails on a figure.
 
+mod agents;
 mod arena;
 mod build;
 mod files;
@@ -89,9 +90,10 @@ pub(crate) fn run(words: &[&str]) -> Result<(), String> {
     match words {
         ["build"] => build::bench(Figures::new(false)),
         ["build", "--json"] => build::bench(Figures::new(true)),
+        ["agents", rest @ ..] => agents::bench(&agents::Asked::read(rest)?),
         ["loop", rest @ ..] => bench_loop(&Asked::read(rest)?),
         ["workspace", rest @ ..] => workspace::bench(&workspace::Asked::read(rest)?),
-        _ => Err("bench what? `bench loop`, `bench workspace` or `bench build`".to_owned()),
+        _ => Err("bench what? `bench loop`, `bench agents`, `bench workspace` or `bench build`".to_owned()),
     }
 }
 

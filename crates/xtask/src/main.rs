@@ -26,6 +26,8 @@ const USAGE: &str = "usage: cargo xtask <chore>
                        codex, pi, mini and opencode, and with TRIPHAMMER_ALL_AGENTS=1 those of all
   gen [--check]        write the generated files, or say which are stale
   tidy                 the checks on the sources that no compiler makes
+  bench agents [--json] [--rounds N] [--mb N] [--bin FILE] [--contest FILE] [--dir DIR]
+                       what an agent costs beyond itself, and what N megabytes of its events cost to be understood
   bench build [--json] seconds and crates of a cold release build
   bench loop [--json] [--only PART,..] [--bin FILE] [--dir DIR]
                        time, syncs and memory of runs; PART is loop, syncs, files, output or help

@@ -126,6 +126,14 @@ impl<'a> Arena<'a> {
             .map_err(|e| format!("writing {}: {e}", path.display()))
     }
 
+    /// Adds to a file that is there.
+    pub(crate) fn add(&self, path: &str, text: &str) -> Result<(), String> {
+        let path = self.root.join(path);
+        let file = std::fs::OpenOptions::new().append(true).open(&path);
+        file.and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(|e| format!("adding to {}: {e}", path.display()))
+    }
+
     /// Source files of some ten lines, a hundred in a folder; no two have the same content.
     fn fill(&self, files: u32) -> Result<(), String> {
         let mut text = String::new();
