@@ -33,6 +33,8 @@ pub(crate) fn head(text: &str, most: usize) -> Cow<'_, str> {
 pub(crate) struct Heard {
     pub(crate) files: Vec<ClaimedFile>,
     pub(crate) commands: Vec<ClaimedCommand>,
+    /// Commands that were asked for and not run.
+    refused: Vec<String>,
     pub(crate) tokens: Option<Tokens>,
     pub(crate) cost: Option<MicroUsd>,
     pub(crate) fault: Option<Fault>,
@@ -81,10 +83,19 @@ impl Heard {
 
     /// These commands turn out not to have been run at all. They are given in rising order.
     pub(crate) fn refused(&mut self, commands: &[usize]) {
+        let mut refused = Vec::new();
         for at in commands.iter().rev() {
             if *at < self.commands.len() {
-                self.commands.remove(*at);
+                refused.push(self.commands.remove(*at).command);
             }
+        }
+        self.refused.extend(refused.into_iter().rev());
+    }
+
+    /// A command that it asked for and was refused.
+    pub(crate) fn not_let(&mut self, command: &str) {
+        if !command.is_empty() && self.room(self.refused.len(), command.len()) {
+            self.refused.push(head(command, CLAIM).into_owned());
         }
     }
 
@@ -224,6 +235,7 @@ impl Heard {
             agent: agent.to_owned(),
             files: self.files,
             commands: self.commands,
+            refused: self.refused,
             tokens: self.tokens,
             cost: self.cost,
             cost_by: None,

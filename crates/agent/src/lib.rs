@@ -33,6 +33,7 @@ mod containment;
 mod dialects;
 mod event;
 mod faults;
+mod guarded;
 mod heard;
 mod last_words;
 mod limits;
@@ -54,6 +55,7 @@ mod vendors;
 
 pub use command::{CommandAgent, CommandConfig, Program, PromptBy};
 pub use containment::{Containment, Fence, Hold, TreeLimits, bubblewrap_program};
+pub use guarded::guard_report;
 pub use limits::ProcessLimits;
 pub use pid_file::{LeftOverError, PID_FILE, end_left_over};
 pub use script::{Script, ScriptError};

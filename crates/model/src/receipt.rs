@@ -138,6 +138,9 @@ pub struct Receipt {
     /// Commands it says it ran.
     #[serde(default)]
     pub commands: Vec<ClaimedCommand>,
+    /// Commands that it asked for and was refused, by the guard or by a rule of its own: they were not run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
     /// Tokens used; `None` is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Tokens>,

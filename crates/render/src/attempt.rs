@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use triphammer_model::event::AgentFacts;
 use triphammer_model::text::marked;
 use triphammer_model::{
-    Attempt, Bounds, Change, Content, Continuation, Effect, Event, JournalLine, Movement, Observed, Receipt,
-    Report, RunId, Standing,
+    Attempt, Bounds, Change, Content, Continuation, Effect, Event, GuardReport, JournalLine, Movement,
+    Observed, Receipt, Report, RunId, Standing,
 };
 
 use crate::bounded::{Bounded, bounded_lines};
@@ -51,6 +51,8 @@ pub struct AttemptView<'a> {
     pub movement: Artifact<Movement>,
     /// `receipt.json`.
     pub receipt: Artifact<Receipt>,
+    /// `guard.json`; most attempts have none.
+    pub guard: Option<Artifact<GuardReport>>,
     /// `report.json`.
     pub report: Artifact<Report>,
 }
@@ -66,6 +68,9 @@ pub fn show_attempt(view: &AttemptView<'_>) -> String {
     }
     show_brief(&mut out, &view.brief, &folder);
     show_receipt(&mut out, &view.receipt);
+    if let Some(guard) = &view.guard {
+        show_guard(&mut out, guard, &folder);
+    }
     show_movement(&mut out, &view.movement, &folder);
     match &view.report {
         Artifact::Read(report) => {
@@ -83,7 +88,7 @@ pub fn show_attempt(view: &AttemptView<'_>) -> String {
 }
 
 /// An attempt as JSON: `brief`, `movement`, `receipt`, `report`, each `null` when it is missing, and `missing` with
-/// why.
+/// why; `guard` is `null` where nothing is claimed that cannot be undone.
 pub fn attempt_json(view: &AttemptView<'_>) -> Value {
     let mut missing = Map::new();
     let mut say = |name: &str, why: Option<&str>| {
@@ -95,11 +100,13 @@ pub fn attempt_json(view: &AttemptView<'_>) -> Value {
     say("movement", view.movement.missing());
     say("receipt", view.receipt.missing());
     say("report", view.report.missing());
+    say("guard", view.guard.as_ref().and_then(Artifact::missing));
     json!({
         "attempt": view.attempt,
         "brief": value(&view.brief),
         "movement": value(&view.movement),
         "receipt": value(&view.receipt),
+        "guard": view.guard.as_ref().map_or(Value::Null, value),
         "report": value(&view.report),
         "missing": missing,
         "then": ending(view.lines, view.attempt),
@@ -188,6 +195,34 @@ fn show_receipt(out: &mut String, receipt: &Artifact<Receipt>) {
         let _ = writeln!(out, "  could not be read: {}", one_line(trouble, 300));
     }
     if let Some(marker) = troubles.marker("trouble", "receipt.json") {
+        let _ = writeln!(out, "  {marker}");
+    }
+}
+
+fn show_guard(out: &mut String, guard: &Artifact<GuardReport>, folder: &str) {
+    let report = match guard {
+        Artifact::Read(report) => report,
+        Artifact::Missing(why) => {
+            let _ = writeln!(out, "\nguard: not known: {}", one_line(why, 300));
+            return;
+        }
+    };
+    let all = report.reported.len() as u64 + report.left_out;
+    let _ = writeln!(
+        out,
+        "\nguard: {} that cannot be undone, by what the agent's side claims; nobody saw any of it run",
+        count(all, "command")
+    );
+    let reported = Bounded::of_more(&report.reported, all, PATHS);
+    for one in reported.shown {
+        let said = if one.refused { "refused, not run" } else { "claimed as run" };
+        let doubt = if one.sure { "" } else { " (it hangs on what only the shell knew)" };
+        let command = one_line(&one.command, 300);
+        let _ = writeln!(out, "  {said}: `{command}`: {}{doubt} [{}]", one_line(&one.why, 300), one.rule);
+    }
+    // The file holds no more than is listed in it.
+    let all_in = if report.left_out == 0 { format!("{folder}/guard.json") } else { String::new() };
+    if let Some(marker) = reported.marker("command", &all_in) {
         let _ = writeln!(out, "  {marker}");
     }
 }
@@ -347,6 +382,8 @@ fn ending(lines: &[JournalLine], attempt: Attempt) -> String {
 
 #[cfg(test)]
 mod tests {
+    use triphammer_model::Reported;
+
     use super::*;
     use crate::samples::{attempt, failing, journal, movement, passing, receipt, run_id, skipped};
 
@@ -358,6 +395,7 @@ mod tests {
             brief: Artifact::Read("# Goal\nConvert.\n".to_owned()),
             movement: Artifact::Read(movement()),
             receipt: Artifact::Read(receipt()),
+            guard: None,
             report: Artifact::Read(Report::new(vec![
                 passing("rust-build"),
                 failing("rust-test"),
@@ -436,6 +474,37 @@ mod tests {
         let json = attempt_json(&view);
         assert_eq!(json["report"], Value::Null);
         assert_eq!(json["missing"]["report"], gone("report.json"));
+    }
+
+    #[test]
+    fn what_the_guard_says_of_claims_is_shown_as_claims() {
+        let (run, lines) = (run_id(), journal());
+        let one = |command: &str, sure, refused| Reported {
+            command: command.to_owned(),
+            rule: "guard/forced-push".to_owned(),
+            why: "`-f` overwrites".to_owned(),
+            sure,
+            refused,
+        };
+        let reported = vec![one("git push -f", true, false), one("git push -f \u{1b}[2J", false, true)];
+        let report = GuardReport { schema: 1, reported, left_out: 2 };
+        let view = AttemptView { guard: Some(Artifact::Read(report)), ..view(&run, &lines) };
+        let shown = show_attempt(&view);
+        let section: Vec<&str> = shown
+            .lines()
+            .skip_while(|line| !line.starts_with("guard:"))
+            .take_while(|line| !line.is_empty())
+            .collect();
+        insta::assert_snapshot!(section.join("\n"), @r"
+        guard: 4 commands that cannot be undone, by what the agent's side claims; nobody saw any of it run
+          claimed as run: `git push -f`: `-f` overwrites [guard/forced-push]
+          refused, not run: `git push -f �[2J`: `-f` overwrites (it hangs on what only the shell knew) [guard/forced-push]
+          ... and 2 commands more, not shown
+        ");
+        assert_eq!(attempt_json(&view)["guard"]["reported"][1]["refused"], true);
+        let view = AttemptView { guard: Some(Artifact::Missing("it is torn".to_owned())), ..view };
+        assert!(show_attempt(&view).contains("\nguard: not known: it is torn\n"));
+        assert_eq!(attempt_json(&view)["missing"], json!({"guard": "it is torn"}));
     }
 
     #[test]

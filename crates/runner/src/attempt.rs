@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use triphammer_agent::guard_report;
 use triphammer_gate::{BriefInput, Tell, write_brief};
 use triphammer_model::event::AgentFacts;
 use triphammer_model::process::WaitStatus;
@@ -164,7 +165,8 @@ impl Run<'_> {
         let dir = self.dir.attempt(attempt);
         if try_no > 1 {
             self.set_aside(&dir, |name| {
-                ["stdout.log", "stderr.log", "transcript.jsonl", "receipt.json", "digest.md"].contains(&name)
+                ["stdout.log", "stderr.log", "transcript.jsonl", "receipt.json", "guard.json", "digest.md"]
+                    .contains(&name)
             })?;
         }
         let task = self.task(attempt, agent, try_no, &dir)?;
@@ -204,6 +206,7 @@ impl Run<'_> {
         cost::settle(&mut receipt, asked, &self.prices);
         receipt.continuation.get_or_insert(Continuation::Fresh);
         self.dir.write_json(dir.join("receipt.json"), &receipt).doing("writing the receipt")?;
+        self.report_claims(&receipt, &task, &dir)?;
         let facts = AgentFacts {
             wait,
             duration_ms,
@@ -214,6 +217,34 @@ impl Run<'_> {
         };
         let ended = Event::AgentEnded { attempt, agent: agent.clone(), try_no, facts };
         Ok(if self.cancel.is_raised() { vec![interrupted(), ended] } else { vec![ended] })
+    }
+
+    /// Reports what the agent says it ran that cannot be undone: nobody was asked, and nobody saw it.
+    fn report_claims(&self, receipt: &Receipt, task: &Task, dir: &Path) -> Result<(), Trouble> {
+        let Some(report) = guard_report(receipt, &task.workspace, &task.env) else { return Ok(()) };
+        self.dir.write_json(dir.join("guard.json"), &report).doing("writing what the guard says")?;
+        let (refused, ran): (Vec<_>, Vec<_>) = report.reported.iter().partition(|one| one.refused);
+        let more = |count: usize| match count.saturating_sub(1) {
+            0 => String::new(),
+            more => format!(" (and {more} more: guard.json)"),
+        };
+        if let Some(one) = ran.first() {
+            self.watcher.notice(&Notice::Remark(&format!(
+                "the agent says that it ran `{}`, which cannot be undone: {}{}; nobody saw it",
+                one.command,
+                one.why,
+                more(ran.len())
+            )));
+        }
+        if let Some(one) = refused.first() {
+            self.watcher.notice(&Notice::Remark(&format!(
+                "the agent asked for `{}` and was refused: {}{}",
+                one.command,
+                one.why,
+                more(refused.len())
+            )));
+        }
+        Ok(())
     }
 
     fn task(&self, attempt: Attempt, agent: &AgentName, try_no: u32, dir: &Path) -> Result<Task, Trouble> {

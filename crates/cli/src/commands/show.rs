@@ -84,6 +84,11 @@ fn view<'a>(dir: &'a RunDir, attempt: Attempt, lines: &'a [JournalLine]) -> Atte
         brief: artifact(brief),
         movement: artifact(dir.read_json(folder.join("movement.json"))),
         receipt: artifact(dir.read_json(folder.join("receipt.json"))),
+        // Most attempts have none.
+        guard: match dir.read_json(folder.join("guard.json")) {
+            Err(error) if error.source.kind() == ErrorKind::NotFound => None,
+            read => Some(artifact(read)),
+        },
         report: artifact(dir.read_json(folder.join("report.json"))),
     }
 }

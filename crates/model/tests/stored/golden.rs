@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use triphammer_model::{JournalLine, Movement, Receipt, Report, RunSummary};
+use triphammer_model::{GuardReport, JournalLine, Movement, Receipt, Report, RunSummary};
 
 use crate::dice::Dice;
 use crate::values;
@@ -60,6 +60,7 @@ fn an_older_versions_files_are_read() {
     assert!(!reads::<Receipt>("receipt.v1.jsonl").is_empty());
     assert!(!reads::<Report>("report.v1.jsonl").is_empty());
     assert!(!reads::<RunSummary>("run.v1.jsonl").is_empty());
+    assert!(!reads::<GuardReport>("guard.v1.jsonl").is_empty());
 }
 
 #[test]
@@ -77,8 +78,14 @@ fn a_loss_is_seen() {
 /// `UPDATE_GOLDEN=1`, which writes the files that are missing.
 #[test]
 fn every_stored_type_has_a_file() {
-    let names =
-        ["journal.v1.jsonl", "movement.v1.jsonl", "receipt.v1.jsonl", "report.v1.jsonl", "run.v1.jsonl"];
+    let names = [
+        "guard.v1.jsonl",
+        "journal.v1.jsonl",
+        "movement.v1.jsonl",
+        "receipt.v1.jsonl",
+        "report.v1.jsonl",
+        "run.v1.jsonl",
+    ];
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         write_missing();
     }
@@ -102,4 +109,5 @@ fn write_missing() {
     put("receipt.v1.jsonl", (0..4).map(|_| values::receipt(&mut dice)));
     put("report.v1.jsonl", (0..4).map(|_| values::report(&mut dice)));
     put("run.v1.jsonl", (0..4).map(|_| values::run_summary(&mut dice)));
+    put("guard.v1.jsonl", (0..4).map(|_| values::guard_report(&mut dice)));
 }

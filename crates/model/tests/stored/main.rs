@@ -58,6 +58,11 @@ proptest! {
     }
 
     #[test]
+    fn guard_reports(mut dice in Dice::any()) {
+        round_trip(&values::guard_report(&mut dice))?;
+    }
+
+    #[test]
     fn run_summaries(mut dice in Dice::any()) {
         round_trip(&values::run_summary(&mut dice))?;
     }

@@ -15,9 +15,9 @@ use triphammer_model::summary::{AttemptSummary, Spent};
 use triphammer_model::{
     AcceptedAs, AgentName, Attempt, Bounds, Change, Claim, ClaimedFile, Content, Continuation, CostBy,
     Counts, Digest, Effect, Event, FailReason, Fault, FaultKind, Finding, GateKind, GateName, GateVerdict,
-    JournalLine, Judgement, Limits, Location, MicroUsd, Movement, Observed, Outcome, Policy, Receipt,
-    RejectReason, Report, RunId, RunSummary, Severity, Span, Standing, SuspendReason, Tokens, TreeId,
-    WorkPath,
+    GuardReport, JournalLine, Judgement, Limits, Location, MicroUsd, Movement, Observed, Outcome, Policy,
+    Receipt, RejectReason, Report, Reported, RunId, RunSummary, Severity, Span, Standing, SuspendReason,
+    Tokens, TreeId, WorkPath,
 };
 
 use crate::dice::Dice;
@@ -409,6 +409,7 @@ pub(crate) fn receipt(d: &mut Dice) -> Receipt {
             tool: d.opt(Dice::word),
         }),
         commands: d.list(|d| ClaimedCommand { command: d.text(), exit: d.opt(Dice::i32) }),
+        refused: d.list(Dice::text),
         tokens: d.opt(tokens),
         cost: d.opt(money),
         cost_by: d.opt(cost_by),
@@ -419,6 +420,20 @@ pub(crate) fn receipt(d: &mut Dice) -> Receipt {
         model: d.opt(Dice::text),
         last_words: d.opt(Dice::text),
         troubles: d.list(Dice::text),
+    }
+}
+
+pub(crate) fn guard_report(d: &mut Dice) -> GuardReport {
+    GuardReport {
+        schema: d.u32(),
+        reported: d.list(|d| Reported {
+            command: d.text(),
+            rule: d.word(),
+            why: d.text(),
+            sure: d.flag(),
+            refused: d.flag(),
+        }),
+        left_out: d.u64(),
     }
 }
 

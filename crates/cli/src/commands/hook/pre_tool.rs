@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use triphammer_guard::{Judgement, Place, classify};
+use triphammer_guard::{Judgement, Place, What, classify};
 
 use super::call::{self, Call};
 use crate::exit::Exit;
@@ -44,11 +44,16 @@ pub(super) fn pre_tool() -> Exit {
         }
         Ok(Call::Shell { command, cwd, folder }) => {
             let judgement = classify(&command, &place(cwd.as_deref(), folder.as_deref()));
-            if !judgement.refused() {
-                return Exit::Done;
+            if judgement.refused() {
+                say::talk(&say::marked(&reason(&judgement)));
+                return REFUSED;
             }
-            say::talk(&say::marked(&reason(&judgement)));
-            REFUSED
+            // Scripts on disk, downloads, other languages: what the guard does not see is let through, as people do all
+            // day. A line that it gave up on is not.
+            match judgement.opaque.iter().find(|opaque| opaque.what == What::Bounds) {
+                Some(opaque) => not_understood(&format!("`{}`: {}", opaque.command, opaque.what.sentence())),
+                None => Exit::Done,
+            }
         }
     }
 }
@@ -82,8 +87,9 @@ fn told(patience: Duration) -> Result<Vec<u8>, String> {
 
 fn not_understood(what: &str) -> Exit {
     say::talk(&say::marked(&format!(
-        "triphammer did not understand what is about to be done, so it refuses: {what}. To do without the guard, the \
-         person who runs this agent can take it out: triphammer hook install --undo"
+        "triphammer did not understand what is about to be done, so it refuses: {}. To do without the guard, the \
+         person who runs this agent can take it out: triphammer hook install --undo",
+        what.trim_end_matches('.')
     )));
     REFUSED
 }
