@@ -7,6 +7,7 @@
 )]
 
 mod accept;
+mod acp;
 mod bad_input;
 mod breaker;
 mod budget;
@@ -14,7 +15,6 @@ mod common;
 mod contract;
 mod costs;
 mod gc;
-mod hook;
 mod hostile;
 mod isolation;
 mod kill;

@@ -32,6 +32,18 @@ pub(crate) fn write(root: &Path, path: &Path, content: &[u8], executable: bool) 
     Ok(added)
 }
 
+/// Opens a plain file for reading.
+pub(crate) fn open(root: &Path, path: &Path) -> io::Result<File> {
+    let (folder, name) = descend(root, path, false)?;
+    // NONBLOCK so that opening a FIFO returns.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(openat(&folder, name, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file"));
+    }
+    Ok(file)
+}
+
 /// Deletes a file or link.
 pub(crate) fn delete(root: &Path, path: &Path) -> io::Result<()> {
     let (folder, name) = descend(root, path, false)?;
@@ -94,6 +106,9 @@ mod tests {
         }
         for path in ["way/victim", "../outside/victim"] {
             assert!(delete(&root, Path::new(path)).is_err(), "{path}");
+        }
+        for path in ["way/victim", "link", "../outside/victim", "way", "."] {
+            assert!(open(&root, Path::new(path)).is_err(), "{path}");
         }
         assert_eq!(std::fs::read(dir.path().join("outside/victim")).unwrap(), b"keep");
         assert!(!dir.path().join("outside/new").exists());

@@ -253,8 +253,8 @@ impl Gathered {
         let name: String = letters.collect();
         match name.as_str() {
             "status" | "statuscode" | "httpstatus" | "httpstatuscode" | "code" | "type" | "name" | "kind"
-            | "reason" | "errortype" | "errorcode" | "errorname" | "category" | "errorstatus"
-            | "apierrorstatus" => self.code(value, now, depth),
+            | "reason" | "errortype" | "errorkind" | "errorcode" | "errorname" | "category"
+            | "errorstatus" | "apierrorstatus" => self.code(value, now, depth),
             "codexerrorinfo" => {
                 // A name, or an object whose only field is named so.
                 for (name, inner) in value.fields() {

@@ -15,13 +15,14 @@ mod signals;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use triphammer_agent::native;
+use triphammer_agent::{acp, native};
 
 fn main() -> ExitCode {
     let mut raw = std::env::args_os().skip(1);
     match raw.next() {
         Some(first) if first == triphammer_agent::shim::COMMAND => return triphammer_agent::shim::main(raw),
         Some(first) if first == native::COMMAND => return native::main(raw, &native::Guarded::here()),
+        Some(first) if first == acp::COMMAND => return acp::main(raw),
         _ => {}
     }
     match args::Args::try_parse() {

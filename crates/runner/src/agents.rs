@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use triphammer_agent::acp::{AcpAgent, AcpConfig};
 use triphammer_agent::native::{NativeAgent, NativeConfig};
 use triphammer_agent::{
     CommandAgent, CommandConfig, ProcessLimits, Program, PromptBy, ScriptedAgent, Vendor, VendorAgent,
@@ -34,6 +35,13 @@ pub(crate) fn build(
                 api: *api,
                 base_url: base_url.clone(),
                 key_env: key_env.clone(),
+                limits,
+                env_names: env_names(agent),
+                redactor: redactor.clone(),
+            })),
+            AgentKind::Acp { argv } => Box::new(AcpAgent::new(AcpConfig {
+                name: agent.name.clone(),
+                argv: argv.clone(),
                 limits,
                 env_names: env_names(agent),
                 redactor: redactor.clone(),

@@ -40,6 +40,11 @@ pub enum AgentKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key_env: Option<String>,
     },
+    /// A server that speaks the Agent Client Protocol.
+    Acp {
+        /// The server's program and arguments.
+        argv: Vec<String>,
+    },
     /// An agent that people know by name.
     Vendor {
         /// Which.
@@ -59,7 +64,7 @@ impl AgentKind {
         match self {
             Self::Native { model, .. } => Some(model),
             Self::Vendor { model, .. } => model.as_deref(),
-            Self::Command { .. } | Self::Shell { .. } | Self::Scripted { .. } => None,
+            Self::Command { .. } | Self::Shell { .. } | Self::Scripted { .. } | Self::Acp { .. } => None,
         }
     }
 }

@@ -9,6 +9,9 @@
 //! {"type":"text","text":"…"}                                                what it says; the last one counts
 //! {"type":"fault","kind":"rate-limit","message":"…","reset_at":"…"}          what it gives up over
 //! {"type":"refused","command":"git push -f","why":"…"}                      what the guard did not let it do
+//! {"type":"cost","usd":0.02}                                                what it cost so far, in place of any sum
+//! {"type":"trouble","what":"…"}                                             what was not as it should be
+//! {"type":"received","message":{…}}, {"type":"sent","message":{…}}          what was said to and fro, for the log alone
 //! {"type":"end","stop_reason":"…"}                                          the last line
 //! ```
 
@@ -72,12 +75,16 @@ pub(crate) enum OwnEvent {
     },
     /// A command that was not let through.
     Refused { command: String, why: String },
+    /// What all of it cost so far.
+    Cost { usd: f64 },
+    /// Something that was not as it should be.
+    Trouble { what: String },
     /// It is done.
     End { stop_reason: String },
 }
 
 /// The kinds above; others are let pass.
-const KINDS: [&str; 7] = ["session", "tool", "usage", "text", "fault", "refused", "end"];
+const KINDS: [&str; 9] = ["session", "tool", "usage", "text", "fault", "refused", "cost", "trouble", "end"];
 
 #[derive(Debug, Default)]
 pub(crate) struct Own {
@@ -108,11 +115,12 @@ impl Own {
             OwnEvent::Text { text } => heard.says(&text),
             OwnEvent::Fault { kind, message, reset_at } => heard.fail_until(kind, &message, reset_at),
             OwnEvent::Refused { command, why } => {
-                heard.not_let(&command);
                 let command = crate::heard::head(&command, 500);
                 let why = crate::heard::head(&why, 500);
                 heard.trouble(format!("`{command}` was not let through: {why}"));
             }
+            OwnEvent::Cost { usd } => heard.paid(usd),
+            OwnEvent::Trouble { what } => heard.trouble(crate::heard::head(&what, 1_000).into_owned()),
             OwnEvent::End { stop_reason } => {
                 heard.stops(&stop_reason);
                 self.ended = true;
@@ -122,6 +130,10 @@ impl Own {
 }
 
 impl Dialect for Own {
+    fn passes(&mut self, kind: &str) -> bool {
+        matches!(kind, "received" | "sent")
+    }
+
     fn event(&mut self, event: &Json<'_>, heard: &mut Heard) {
         match serde_json::to_value(event).and_then(serde_json::from_value) {
             Ok(event) => self.take(event, heard),

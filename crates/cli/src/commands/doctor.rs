@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde::Serialize;
 use serde_json::json;
+use triphammer_agent::acp::{AcpAgent, AcpConfig};
 use triphammer_agent::native::{NativeAgent, NativeConfig};
 use triphammer_agent::{
     CommandAgent, CommandConfig, Fence, Login, ProcessLimits, Program, PromptBy, ScriptedAgent, Vendor,
@@ -212,7 +213,16 @@ fn check_agent(name: &AgentName, config: &AgentConfig, home: &Home, path: &OsStr
         AgentKind::Auto => {
             return auto::first().map(|vendor| format!("agent {vendor}")).map_err(|e| e.message);
         }
-        AgentKind::Acp { .. } => return Err("no kind `acp` yet".to_owned()),
+        AgentKind::Acp { argv } => {
+            let agent = AcpAgent::new(AcpConfig {
+                name: name.clone(),
+                argv: argv.clone(),
+                limits: ProcessLimits::default(),
+                env_names: Vec::new(),
+                redactor: Redactor::default(),
+            });
+            (Box::new(agent), format!("protocol server {}", argv.join(" ")))
+        }
         AgentKind::Vendor { vendor, argv, model } => {
             let vendor = Vendor::of(*vendor);
             let agent = VendorAgent::new(VendorConfig {

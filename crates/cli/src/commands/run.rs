@@ -286,7 +286,7 @@ fn configured(name: AgentName, agent: &AgentConfig) -> Result<AgentSettings, Fai
             let vendor = auto::first()?;
             (AgentKind::Vendor { vendor, argv: Vec::new(), model: None }, PromptWay::Stdin)
         }
-        Configured::Acp { .. } => return Err(Failure::usage(format!("agent `{name}`: no kind `acp` yet"))),
+        Configured::Acp { argv } => (AgentKind::Acp { argv: argv.clone() }, PromptWay::Stdin),
         Configured::Vendor { vendor, argv, model } => {
             let kind = AgentKind::Vendor { vendor: *vendor, argv: argv.clone(), model: model.clone() };
             (kind, PromptWay::Stdin)

@@ -198,6 +198,8 @@ fn our_own_events_come_back_as_they_went() {
         OwnEvent::Usage { input: 1, cached: 0, output: 2, cost_usd: None },
         OwnEvent::Text { text: "done".to_owned() },
         OwnEvent::Refused { command: "git push -f".to_owned(), why: "it cannot be undone".to_owned() },
+        OwnEvent::Cost { usd: 0.25 },
+        OwnEvent::Trouble { what: "odd".to_owned() },
         OwnEvent::Fault {
             kind: FaultKind::RateLimit,
             message: "too many".to_owned(),

@@ -1,0 +1,563 @@
+//! One turn with a server: the handshake, the prompt, and whatever the server wants until it has answered that.
+
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use triphammer_model::FaultKind;
+
+use super::calls::Calls;
+use super::failure::{self, Failure};
+use super::files::{Files, NotServed};
+use super::lines::Line;
+use super::permission::{self, Judge};
+use super::print::Printer;
+use super::server::{Happening, Link};
+use super::strays::Strays;
+use super::task::AcpTask;
+use super::usage::Usage;
+use super::wire::{self, Kind, Message};
+use super::words::Words;
+use crate::dialects::OwnEvent;
+use crate::event::Json;
+
+/// What a turn may take to end once it was cancelled.
+const CANCELLED: Duration = Duration::from_secs(2);
+/// A server that ends because everything is asked to end may be heard of before the asking.
+const ASKED_SOON: Duration = Duration::from_millis(500);
+
+/// Updates of a session that nothing is made of.
+const DULL: [&str; 17] = [
+    "user_message_chunk",
+    "agent_thought_chunk",
+    "plan",
+    "plan_update",
+    "plan_removed",
+    "available_commands_update",
+    "current_mode_update",
+    "config_option_update",
+    "session_info_update",
+    "notice",
+    "compaction_update",
+    "compaction_summary_chunk",
+    "prompt_suggestions_update",
+    "cursor_update",
+    "subagent_update",
+    "session_message",
+    "session_message_chunk",
+];
+
+/// How a turn ended.
+#[derive(Debug, PartialEq)]
+pub(super) enum Stop {
+    /// It came to its end, for this reason.
+    Ended(String),
+    /// It failed.
+    Failed(Failure),
+    /// The server closed its output when it owed the answer to this.
+    Closed(&'static str),
+    /// We were asked to end.
+    Asked,
+}
+
+/// The turn.
+pub(super) struct Session<'a, 'p> {
+    task: &'a AcpTask,
+    /// The workspace, as the server is told of it.
+    folder: &'a str,
+    files: &'a Files,
+    judge: Judge,
+    link: Link,
+    out: &'a mut Printer<'p>,
+    patience: Duration,
+    calls: Calls,
+    usage: Usage,
+    words: Words,
+    strays: Strays,
+    requests: u64,
+    id: String,
+    in_turn: bool,
+    /// What is heard was said in an earlier attempt.
+    is_history: bool,
+    asked: bool,
+    /// Nothing is sent any more.
+    is_over: bool,
+    ways_to_log_in: String,
+    /// See [`Session::not_found`].
+    wants_words_for_errors: bool,
+}
+
+/// What a request of ours came to: a result, or an error.
+type Answer = Result<Value, Failure>;
+
+impl<'a, 'p> Session<'a, 'p> {
+    pub(super) fn new(
+        task: &'a AcpTask,
+        folder: &'a str,
+        files: &'a Files,
+        link: Link,
+        out: &'a mut Printer<'p>,
+    ) -> Self {
+        Self {
+            task,
+            folder,
+            files,
+            judge: Judge::of(files.root()),
+            link,
+            out,
+            patience: Duration::from_secs(task.patience),
+            calls: Calls::default(),
+            usage: Usage::default(),
+            words: Words::default(),
+            strays: Strays::default(),
+            requests: 0,
+            id: String::new(),
+            in_turn: false,
+            is_history: false,
+            asked: false,
+            is_over: false,
+            ways_to_log_in: String::new(),
+            wants_words_for_errors: false,
+        }
+    }
+
+    /// Works until the turn is over.
+    pub(super) fn run(&mut self) -> Stop {
+        self.work().map_or_else(|stop| stop, Stop::Ended)
+    }
+
+    /// A server of which less is waited for, for tests.
+    #[cfg(test)]
+    pub(super) fn impatient(mut self) -> Self {
+        self.patience = Duration::from_millis(50);
+        self
+    }
+
+    fn work(&mut self) -> Result<String, Stop> {
+        let initialized = self.initialize()?;
+        let resumed = match self.task.session.clone() {
+            Some(id) => self.resume(id, &initialized)?,
+            None => false,
+        };
+        if !resumed {
+            self.begin()?;
+        }
+        self.usage.begin(resumed);
+        self.prompt()
+    }
+
+    fn initialize(&mut self) -> Result<Value, Stop> {
+        let params = json!({
+            "protocolVersion": wire::VERSION,
+            "clientCapabilities": {"fs": {"readTextFile": true, "writeTextFile": true}, "terminal": false},
+            "clientInfo": {"name": "triphammer", "title": "Triphammer", "version": env!("CARGO_PKG_VERSION")},
+        });
+        let initialized = self.call("initialize", &params, Some(self.patience))?.map_err(Stop::Failed)?;
+        let version = &initialized["protocolVersion"];
+        if version.as_u64() != Some(wire::VERSION) {
+            let what = format!(
+                "the server speaks version {version} of the protocol and not version {}: use a version of it that does",
+                wire::VERSION
+            );
+            return Err(broken(what));
+        }
+        self.ways_to_log_in = failure::ways_to_log_in(&initialized);
+        self.wants_words_for_errors = initialized["agentInfo"]["name"] == "gemini-cli";
+        Ok(initialized)
+    }
+
+    /// Goes on with a session, where the server can.
+    fn resume(&mut self, id: String, initialized: &Value) -> Result<bool, Stop> {
+        let can = &initialized["agentCapabilities"];
+        let method = if can["sessionCapabilities"]["resume"].is_object() {
+            "session/resume"
+        } else if can["loadSession"] == true {
+            // It tells all that was said before.
+            "session/load"
+        } else {
+            self.trouble("the server cannot go on with a session: a new one was begun");
+            return Ok(false);
+        };
+        let params = json!({"sessionId": id, "cwd": self.folder, "mcpServers": []});
+        self.is_history = true;
+        let answer = self.call(method, &params, Some(self.patience));
+        self.is_history = false;
+        match answer? {
+            Ok(result) => {
+                self.id = id;
+                self.tell_session(&result);
+                Ok(true)
+            }
+            Err(failure) if failure.kind == FaultKind::Authentication => Err(self.failed(failure)),
+            Err(failure) => {
+                self.trouble(&format!(
+                    "the session was not continued and a new one was begun: {}",
+                    failure.message
+                ));
+                Ok(false)
+            }
+        }
+    }
+
+    fn begin(&mut self) -> Result<(), Stop> {
+        let params = json!({"cwd": self.folder, "mcpServers": []});
+        let answer = self.call("session/new", &params, Some(self.patience))?;
+        let result = answer.map_err(|failure| self.failed(failure))?;
+        let id = result["sessionId"].as_str().filter(|id| !id.is_empty());
+        let Some(id) = id else {
+            return Err(broken("`session/new` was answered without a `sessionId`".to_owned()));
+        };
+        id.clone_into(&mut self.id);
+        self.tell_session(&result);
+        Ok(())
+    }
+
+    fn tell_session(&mut self, session: &Value) {
+        let option = |option: &&Value| option["id"] == "model" || option["category"] == "model";
+        let chosen = session["configOptions"].as_array().and_then(|options| options.iter().find(option));
+        let model = session["models"]["currentModelId"].as_str();
+        let model = model.or(chosen.and_then(|option| option["currentValue"].as_str())).map(str::to_owned);
+        self.out.event(&OwnEvent::Session { id: Some(self.id.clone()), model });
+    }
+
+    fn prompt(&mut self) -> Result<String, Stop> {
+        let text = json!({"type": "text", "text": self.task.brief});
+        let params = json!({"sessionId": self.id, "prompt": [text]});
+        self.in_turn = true;
+        let answer = self.call("session/prompt", &params, None)?;
+        if self.asked {
+            return Err(Stop::Asked);
+        }
+        let result = answer.map_err(|failure| self.failed(failure))?;
+        if let Some(model) = result["_meta"]["quota"]["model_usage"][0]["model"].as_str() {
+            self.out.event(&OwnEvent::Session { id: None, model: Some(model.to_owned()) });
+        }
+        match result["stopReason"].as_str() {
+            Some("refusal") => {
+                let message = "the model refused to go on".to_owned();
+                Err(Stop::Failed(Failure { kind: FaultKind::Refused, message, reset_at: None }))
+            }
+            Some(reason) => Ok(reason.to_owned()),
+            None => Err(broken("`session/prompt` was answered without a `stopReason`".to_owned())),
+        }
+    }
+
+    fn failed(&self, mut failure: Failure) -> Stop {
+        if failure.kind == FaultKind::Authentication {
+            failure.message = format!("{}; {}", failure.message, self.ways_to_log_in);
+        }
+        Stop::Failed(failure)
+    }
+
+    fn trouble(&mut self, what: &str) {
+        self.out.event(&OwnEvent::Trouble { what: what.to_owned() });
+    }
+
+    fn send(&mut self, line: Vec<u8>) -> Result<(), Stop> {
+        self.out.sent(&line);
+        if self.link.outgoing.send(line) {
+            return Ok(());
+        }
+        Err(broken("the server asks without reading the answers".to_owned()))
+    }
+
+    /// Asks the server, and sees to everything else until it has answered.
+    fn call(
+        &mut self,
+        method: &'static str,
+        params: &Value,
+        within: Option<Duration>,
+    ) -> Result<Answer, Stop> {
+        self.requests += 1;
+        let id = self.requests;
+        self.send(wire::call(Some(id), method, params))?;
+        let mut until = within.map(|within| Instant::now() + within);
+        loop {
+            match self.next(until) {
+                None if self.asked => return Err(Stop::Asked),
+                None => {
+                    let within = within.unwrap_or_default();
+                    return Err(broken(format!("`{method}` was not answered within {within:?}")));
+                }
+                Some(Happening::Said(line)) => {
+                    if let Some(answer) = self.hear(&line, Some((id, method)))? {
+                        return Ok(answer);
+                    }
+                }
+                Some(Happening::Closed) => {
+                    self.asked |=
+                        matches!(self.next(Some(Instant::now() + ASKED_SOON)), Some(Happening::Asked));
+                    return Err(if self.asked { Stop::Asked } else { Stop::Closed(method) });
+                }
+                Some(Happening::Asked) if self.asked => {}
+                Some(Happening::Asked) => {
+                    self.asked = true;
+                    if !self.in_turn {
+                        return Err(Stop::Asked);
+                    }
+                    let params = json!({"sessionId": self.id});
+                    self.send(wire::call(None, "session/cancel", &params))?;
+                    until = Some(Instant::now() + CANCELLED);
+                }
+            }
+        }
+    }
+
+    /// What happens next; `None` when nothing does in time.
+    fn next(&mut self, until: Option<Instant>) -> Option<Happening> {
+        use std::sync::mpsc::RecvTimeoutError;
+        let Some(until) = until else {
+            if let Ok(happening) = self.link.incoming.try_recv() {
+                return Some(happening);
+            }
+            self.out.flush();
+            return Some(self.link.incoming.recv().unwrap_or(Happening::Closed));
+        };
+        self.out.flush();
+        let left = until.checked_duration_since(Instant::now())?;
+        match self.link.incoming.recv_timeout(left) {
+            Ok(happening) => Some(happening),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Happening::Closed),
+        }
+    }
+
+    /// Takes a line in; the answer, where it is the one that is waited for.
+    fn hear(&mut self, line: &Line, wanted: Option<(u64, &'static str)>) -> Result<Option<Answer>, Stop> {
+        let Line::Whole(bytes) = line else {
+            self.out.received(line, false);
+            self.strays.too_long += 1;
+            return Ok(None);
+        };
+        if bytes.trim_ascii().is_empty() {
+            return Ok(None);
+        }
+        let Some(message) = Message::read(bytes) else {
+            self.out.received(line, false);
+            self.strays.no_messages += 1;
+            return Ok(None);
+        };
+        self.out.received(line, true);
+        match message.kind() {
+            Kind::Answer { id, outcome } => match wanted.filter(|(wanted, _)| id == Some(*wanted)) {
+                Some((_, method)) => return Ok(Some(self.answered(method, outcome))),
+                None => self.strays.no_answers += 1,
+            },
+            Kind::Notification { method: "session/update" } => {
+                if let Some(update) = message.params().get("update") {
+                    self.update(update);
+                }
+            }
+            // Of others, the protocol lets these be passed over without a word.
+            Kind::Notification { method } if method.starts_with(['$', '_']) => {}
+            Kind::Notification { method } => self.strays.unknown(method),
+            Kind::Request { .. } if self.is_over => {}
+            Kind::Request { id, method } => {
+                let outcome = self.serve(method, bytes);
+                self.send(wire::answer(id, &outcome))?;
+            }
+            Kind::Stray => self.strays.no_messages += 1,
+        }
+        Ok(None)
+    }
+
+    fn answered(&mut self, method: &str, outcome: Result<&Json<'_>, &Json<'_>>) -> Answer {
+        match outcome {
+            Ok(result) => {
+                if self.in_turn
+                    && let Some(tokens) = self.usage.end(result, self.calls.any())
+                {
+                    self.spent(tokens);
+                }
+                Ok(serde_json::to_value(result).unwrap_or_default())
+            }
+            Err(error) => Err(failure::failure(method, error, Timestamp::now())),
+        }
+    }
+
+    fn spent(&mut self, tokens: triphammer_model::Tokens) {
+        let triphammer_model::Tokens { input, cached, output } = tokens;
+        self.out.event(&OwnEvent::Usage { input, cached, output, cost_usd: None });
+    }
+
+    fn update(&mut self, update: &Json<'_>) {
+        let text = |name: &str| update.get(name).and_then(Json::as_str);
+        match text("sessionUpdate").unwrap_or_default() {
+            "usage_update" => match self.usage.update(update, self.in_turn) {
+                Ok(None) => {}
+                Ok(Some(usd)) => self.out.event(&OwnEvent::Cost { usd }),
+                Err(what) => self.trouble(&what),
+            },
+            _ if self.is_history => {}
+            "agent_message_chunk" => {
+                let chunk = update.get("content").and_then(|content| content.get("text")?.as_str());
+                if let Some(before) = self.words.add(text("messageId"), chunk.unwrap_or_default()) {
+                    self.out.event(&before);
+                }
+                if let Some(tokens) = self.usage.chunk(update) {
+                    self.spent(tokens);
+                }
+            }
+            "tool_call" | "tool_call_update" => {
+                self.end_words();
+                let said = serde_json::to_value(update).unwrap_or_default();
+                for claim in self.calls.update(&said, self.files) {
+                    self.out.event(&claim);
+                }
+            }
+            dull if DULL.contains(&dull) => {}
+            other => self.strays.unknown(other),
+        }
+    }
+
+    fn end_words(&mut self) {
+        if let Some(words) = self.words.end() {
+            self.out.event(&words);
+        }
+    }
+
+    /// Does what the server asks for; the result or the error that it gets.
+    fn serve(&mut self, method: &str, line: &[u8]) -> Result<Value, Value> {
+        let asks = |method: &str, name: &str| {
+            wire::error(wire::INVALID_PARAMS, &format!("`{method}` needs a text `{name}`"))
+        };
+        match method {
+            "session/request_permission" => Ok(self.permit(&wire::whole_params(line))),
+            "fs/read_text_file" => {
+                let params = wire::whole_params(line);
+                let path = params["path"].as_str().ok_or_else(|| asks(method, "path"))?;
+                let read = self.files.read(path, params["line"].as_u64(), params["limit"].as_u64());
+                read.map(|content| json!({"content": content})).map_err(|error| self.not_served(path, error))
+            }
+            "fs/write_text_file" => {
+                let params = wire::whole_params(line);
+                let path = params["path"].as_str().ok_or_else(|| asks(method, "path"))?;
+                let text = params["content"].as_str().ok_or_else(|| asks(method, "content"))?;
+                let written = self.files.write(path, text).map_err(|error| self.not_served(path, error))?;
+                let claim = written.and_then(|change| self.calls.file(method, path, change, self.files));
+                if let Some(claim) = claim {
+                    self.out.event(&claim);
+                }
+                Ok(json!({}))
+            }
+            _ => {
+                self.strays.unknown(method);
+                let what = format!("there is no `{}` here", crate::heard::head(method, 200));
+                Err(wire::error(wire::NO_METHOD, &what))
+            }
+        }
+    }
+
+    fn not_served(&mut self, path: &str, error: NotServed) -> Value {
+        match error {
+            NotServed::Missing => self.not_found(path),
+            NotServed::Outside(why) => {
+                self.trouble(&format!("a file was not served: {why}"));
+                wire::error(wire::INVALID_PARAMS, &why)
+            }
+            NotServed::Failed(why) => {
+                self.trouble(&format!("a file was not served: {why}"));
+                wire::error(wire::INTERNAL, &why)
+            }
+        }
+    }
+
+    /// A file that is not there. Gemini CLI (seen: 0.61) asks for a file before it writes it, takes the error object that
+    /// the protocol asks for as text and finds nothing of it there, so that it could never write a new file; given as a
+    /// text, it understands it.
+    fn not_found(&self, path: &str) -> Value {
+        let what = format!("Resource not found: ENOENT: no such file: {}", crate::heard::head(path, 500));
+        if self.wants_words_for_errors { Value::String(what) } else { wire::error(wire::NOT_FOUND, &what) }
+    }
+
+    fn permit(&mut self, params: &Value) -> Value {
+        let said = params.get("toolCall").unwrap_or(&Value::Null);
+        let call = self.calls.told(said);
+        if self.asked {
+            self.calls.refuse(said);
+            return permission::cancelled();
+        }
+        let options = params.get("options").unwrap_or(&Value::Null);
+        let judged = self.judge.allow(&call, self.files);
+        let (answer, missing) = permission::answer(options, judged.is_ok());
+        let refusal = match judged {
+            Err(refusal) => Some((refusal.what, Cow::Owned(refusal.why))),
+            Ok(()) => missing.map(|why| (call.command.unwrap_or(call.title), Cow::Borrowed(why))),
+        };
+        if let Some((command, why)) = refusal {
+            self.calls.refuse(said);
+            self.out.event(&OwnEvent::Refused { command, why: why.into_owned() });
+        }
+        answer
+    }
+
+    /// The turn is over: nothing more is sent, and what still comes is heard until the server has ended or `wait` is over.
+    /// False when it has not ended.
+    pub(super) fn see_off(&mut self, wait: Duration, has_ended: &mut dyn FnMut() -> bool) -> bool {
+        /// How long its output is waited for once it has ended: a process that it left behind may hold it.
+        const REST: Duration = Duration::from_millis(100);
+        self.is_over = true;
+        self.link.outgoing.close();
+        let mut until = Instant::now() + wait;
+        let mut ended = false;
+        loop {
+            if !ended && has_ended() {
+                ended = true;
+                until = Instant::now() + REST;
+            }
+            let soon = until.min(Instant::now() + Duration::from_millis(5));
+            match self.next(Some(soon)) {
+                Some(Happening::Said(line)) => {
+                    let _ = self.hear(&line, None);
+                }
+                Some(Happening::Closed) if ended => return true,
+                Some(Happening::Closed) => {
+                    // Nothing more will come, so that there is only its end to be waited for.
+                    while Instant::now() < until && !ended {
+                        std::thread::sleep(Duration::from_millis(5));
+                        ended = has_ended();
+                    }
+                    return ended;
+                }
+                Some(Happening::Asked) | None => {
+                    if Instant::now() >= until {
+                        return ended;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Prints what is left to say. `gone` says how the server ended, where it was not we who ended it.
+    pub(super) fn end(&mut self, stop: &Stop, gone: Option<&str>) {
+        self.end_words();
+        for what in self.strays.told() {
+            self.trouble(&what);
+        }
+        let fault = match stop {
+            Stop::Ended(_) | Stop::Asked => None,
+            Stop::Failed(failure) => Some(failure.clone()),
+            Stop::Closed(method) => {
+                let how = gone.map_or_else(|| "closed its output".to_owned(), |how| format!("ended ({how})"));
+                let message = format!("the server {how} before it answered `{method}`");
+                Some(Failure { kind: FaultKind::Crashed, message, reset_at: None })
+            }
+        };
+        if let Some(Failure { kind, message, reset_at }) = fault {
+            self.out.event(&OwnEvent::Fault { kind, message, reset_at });
+        }
+        let reason = match stop {
+            Stop::Ended(reason) => reason.as_str(),
+            Stop::Asked => "cancelled",
+            Stop::Failed(Failure { kind: FaultKind::Refused, .. }) => "refusal",
+            Stop::Failed(_) | Stop::Closed(_) => "fault",
+        };
+        self.out.event(&OwnEvent::End { stop_reason: reason.to_owned() });
+        self.out.flush();
+    }
+}
+
+fn broken(message: String) -> Stop {
+    Stop::Failed(Failure { kind: FaultKind::Protocol, message, reset_at: None })
+}
