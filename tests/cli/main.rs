@@ -15,6 +15,7 @@ mod common;
 mod contract;
 mod costs;
 mod gc;
+mod hook;
 mod hostile;
 mod isolation;
 mod kill;

@@ -8,7 +8,8 @@
 //! Agents that people know by name are [vendors](Vendor): how each is started stands in `vendors/`, what its event stream
 //! means in `dialects/`, one file each; [`native`] is a loop of our own, which runs as a process like theirs, and [`acp`] a
 //! program of our own that drives any server of the Agent Client Protocol. A stream is read as it comes, in bounded
-//! memory, and what it says is collected in one place (`heard.rs`), of which the receipt is made. [`Fence`] is a write fence that the shim can lay; no run asks for it yet.
+//! memory, and what it says is collected in one place (`heard.rs`), of which the receipt is made. [`Fence`] is a
+//! write fence that the shim can lay; no run asks for it yet.
 //!
 //! Every process of an agent or a gate is started through a [shim]: this same binary under a hidden name, between
 //! the [`ProcessSupervisor`] and the program. Three facts make sure that nothing outlives its launch:
@@ -34,6 +35,7 @@ mod containment;
 mod dialects;
 mod event;
 mod faults;
+mod guarded;
 mod heard;
 mod last_words;
 mod limits;
@@ -55,6 +57,7 @@ mod vendors;
 
 pub use command::{CommandAgent, CommandConfig, Program, PromptBy};
 pub use containment::{Containment, Fence, Hold, TreeLimits, bubblewrap_program};
+pub use guarded::guard_report;
 pub use limits::ProcessLimits;
 pub use pid_file::{LeftOverError, PID_FILE, end_left_over};
 pub use script::{Script, ScriptError};
