@@ -16,6 +16,7 @@ mod contract;
 mod costs;
 mod gc;
 mod hook;
+mod hook;
 mod hostile;
 mod isolation;
 mod kill;

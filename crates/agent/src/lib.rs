@@ -36,6 +36,7 @@ mod dialects;
 mod event;
 mod faults;
 mod guarded;
+mod guarded;
 mod heard;
 mod last_words;
 mod limits;
@@ -57,6 +58,7 @@ mod vendors;
 
 pub use command::{CommandAgent, CommandConfig, Program, PromptBy};
 pub use containment::{Containment, Fence, Hold, TreeLimits, bubblewrap_program};
+pub use guarded::guard_report;
 pub use guarded::guard_report;
 pub use limits::ProcessLimits;
 pub use pid_file::{LeftOverError, PID_FILE, end_left_over};
