@@ -16,7 +16,6 @@ mod contract;
 mod costs;
 mod gc;
 mod hook;
-mod hook;
 mod hostile;
 mod isolation;
 mod kill;

@@ -36,7 +36,6 @@ mod dialects;
 mod event;
 mod faults;
 mod guarded;
-mod guarded;
 mod heard;
 mod last_words;
 mod limits;
@@ -58,7 +57,6 @@ mod vendors;
 
 pub use command::{CommandAgent, CommandConfig, Program, PromptBy};
 pub use containment::{Containment, Fence, Hold, TreeLimits, bubblewrap_program};
-pub use guarded::guard_report;
 pub use guarded::guard_report;
 pub use limits::ProcessLimits;
 pub use pid_file::{LeftOverError, PID_FILE, end_left_over};

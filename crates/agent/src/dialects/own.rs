@@ -116,7 +116,6 @@ impl Own {
             OwnEvent::Fault { kind, message, reset_at } => heard.fail_until(kind, &message, reset_at),
             OwnEvent::Refused { command, why } => {
                 heard.not_let(&command);
-                heard.not_let(&command);
                 let command = crate::heard::head(&command, 500);
                 let why = crate::heard::head(&why, 500);
                 heard.trouble(format!("`{command}` was not let through: {why}"));
