@@ -212,17 +212,17 @@ fn our_own_events_come_back_as_they_went() {
         assert_eq!(&serde_json::from_value::<OwnEvent>(line.clone()).expect("its own"), event);
     }
     assert_eq!(lines[3], json!({"type": "tool", "tool": "shell", "command": "make", "exit": 2, "ok": false}));
-    assert_eq!(lines[8]["kind"], "rate-limit");
+    assert_eq!(lines[10]["kind"], "rate-limit");
     let receipt = receipt("own", &lines);
     assert_eq!(kinds(&receipt), [("a", ClaimKind::Added, "write")]);
     assert_eq!(commands(&receipt), [("make", Some(2))]);
     assert_eq!(receipt.tokens, Some(Tokens { input: 901, cached: 100, output: 22 }));
-    assert_eq!(receipt.cost, Some(MicroUsd::new(10_000)));
+    assert_eq!(receipt.cost, Some(MicroUsd::new(250_000)), "the sum so far in place of those of the steps");
     assert_eq!(receipt.fault.as_ref().and_then(|f| f.reset_at), "2026-11-30T12:00:00Z".parse().ok());
     assert_eq!((receipt.session.as_deref(), receipt.model.as_deref()), (Some("s1"), Some("m")));
     assert_eq!(receipt.stop_reason.as_deref(), Some("steps"));
     assert_eq!(receipt.last_words.as_deref(), Some("done"));
-    assert_eq!(receipt.troubles, ["`git push -f` was not let through: it cannot be undone"]);
+    assert_eq!(receipt.troubles, ["`git push -f` was not let through: it cannot be undone", "odd"]);
 }
 
 #[test]
