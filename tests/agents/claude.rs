@@ -45,5 +45,5 @@ fn a_refused_key_suspends() {
 
 #[test]
 fn a_forced_push_is_refused() {
-    scenes::a_forced_push_is_refused(&CLAUDE);
+    scenes::a_forced_push_is_refused(&CLAUDE, "");
 }

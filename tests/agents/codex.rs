@@ -43,7 +43,12 @@ fn a_refused_key_suspends() {
     scenes::a_refused_key_suspends(&CODEX);
 }
 
+/// It runs only hooks that a person has trusted, unless it is told that somebody else vets them.
 #[test]
 fn a_forced_push_is_refused() {
-    scenes::a_forced_push_is_refused_with(&CODEX, "--dangerously-bypass-hook-trust");
+    scenes::a_forced_push_is_refused(
+        &CODEX,
+        "argv = [\"codex\", \"--dangerously-bypass-hook-trust\"]
+",
+    );
 }

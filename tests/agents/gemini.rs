@@ -44,5 +44,5 @@ fn a_refused_key_suspends() {
 
 #[test]
 fn a_forced_push_is_refused() {
-    scenes::a_forced_push_is_refused(&GEMINI);
+    scenes::a_forced_push_is_refused(&GEMINI, "");
 }

@@ -56,5 +56,5 @@ fn a_refused_key_suspends() {
 
 #[test]
 fn a_forced_push_is_refused() {
-    scenes::a_forced_push_is_refused(&OPENCODE);
+    scenes::a_forced_push_is_refused(&OPENCODE, "");
 }

@@ -41,5 +41,5 @@ fn a_refused_key_suspends() {
 
 #[test]
 fn a_forced_push_is_refused() {
-    scenes::a_forced_push_is_refused(&QWEN);
+    scenes::a_forced_push_is_refused(&QWEN, "");
 }

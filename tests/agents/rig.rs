@@ -1,7 +1,6 @@
 //! A home with a real agent in it.
 
 use std::cell::OnceCell;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -17,9 +16,6 @@ pub(crate) const KEY: &str = "dummy-key-7351";
 
 /// The workspace, below the home.
 pub(crate) const WORK: &str = "work";
-
-/// A folder beside the home whose programs come before all others.
-const FRONT: &str = "front";
 
 /// A real agent, and what is known of it.
 pub(crate) struct Real {
@@ -92,17 +88,6 @@ impl Rig {
         std::fs::write(&path, text).unwrap_or_else(|e| panic!("writing {}: {e}", path.display()));
     }
 
-    /// Has the agent started with one more argument behind those that the binary gives it.
-    pub(crate) fn add_argument(&self, word: &str) {
-        let programs = std::env::var_os(PROGRAMS).unwrap();
-        let front = self.home.beside(FRONT);
-        std::fs::create_dir(&front).unwrap();
-        let program = std::path::Path::new(&programs).join(self.real.kind);
-        let path = front.join(self.real.kind);
-        std::fs::write(&path, format!("#!/bin/sh\nexec '{}' \"$@\" {word}\n", program.display())).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    }
-
     /// The files below the user's folder, as paths from there.
     pub(crate) fn user_files(&self) -> Vec<PathBuf> {
         let user = self.home.beside("user");
@@ -128,12 +113,8 @@ impl Rig {
         let programs = std::env::var_os(PROGRAMS)
             .unwrap_or_else(|| panic!("{PROGRAMS} is not set: run these tests by `cargo xtask agents`"));
         let usual = std::env::var_os("PATH").unwrap_or_default();
-        let front = self.home.beside(FRONT);
-        let path: Vec<PathBuf> = [front]
-            .into_iter()
-            .chain(std::env::split_paths(&programs))
-            .chain(std::env::split_paths(&usual))
-            .collect();
+        let path: Vec<PathBuf> =
+            std::env::split_paths(&programs).chain(std::env::split_paths(&usual)).collect();
         command.env("PATH", std::env::join_paths(path).unwrap());
         command.envs((self.real.exports)(self.url.get().unwrap()));
         // Codex makes no helpers where its own folder lies below the temporary one.

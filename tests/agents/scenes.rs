@@ -109,25 +109,16 @@ pub(crate) fn a_refused_key_suspends(real: &'static Real) {
     ran.expect("suspended", reason.as_str().unwrap(), 0, 5);
 }
 
-/// With the hook installed, a command that cannot be undone is not run, and the model is told why.
-pub(crate) fn a_forced_push_is_refused(real: &'static Real) {
-    forced_push(&Rig::new(real, "test -f done.txt"), real);
-}
-
-/// The same for an agent that runs only what a person has trusted, which this argument does away with.
-pub(crate) fn a_forced_push_is_refused_with(real: &'static Real, argument: &str) {
+/// With the hook installed, a command that cannot be undone is not run, and the model is told why. `more` are lines of
+/// the agent's table.
+pub(crate) fn a_forced_push_is_refused(real: &'static Real, more: &str) {
     let rig = Rig::new(real, "test -f done.txt");
-    rig.add_argument(argument);
-    forced_push(&rig, real);
-}
-
-fn forced_push(rig: &Rig, real: &'static Real) {
     let model = FakeModel::saying([
         Step::ShellCall("touch pushed.txt; git push --force origin main".to_owned()),
         Step::ShellCall("touch done.txt".to_owned()),
         Step::Text("All is done.".to_owned()),
     ]);
-    rig.configure(&model.url(), "");
+    rig.configure(&model.url(), more);
     let installed = rig.home.run(["hook", "install", "--agent", real.kind]);
     assert_eq!(installed.code, Some(0), "{}", installed.stderr);
     rig.run().expect("accepted", "gates-passed", 1, 0);
