@@ -313,7 +313,7 @@ fn settings_go_flag_over_environment_over_home_over_user() {
     home.write("specs/it.md", SPEC);
     let user = home.beside("user").join(".config/triphammer");
     std::fs::create_dir_all(&user).unwrap();
-    std::fs::write(user.join("config.toml"), "[run]\nattempts = 4\n").unwrap();
+    home.set_user_config("[run]\nattempts = 4\n");
     assert_eq!(attempts(&home, None, None), Some(4));
     home.write("triphammer.toml", "[run]\nattempts = 3\n");
     assert_eq!(attempts(&home, None, None), Some(3));

@@ -38,7 +38,7 @@ fn a_plan_shows_everything_and_calls_nobody() {
         "2.50",
         "9000",
         "PATH",
-        "no write fence",
+        "held by    ",
     ] {
         assert!(text.contains(word), "`{word}` is missing:\n{text}");
     }

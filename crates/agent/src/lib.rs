@@ -8,8 +8,8 @@
 //! Agents that people know by name are [vendors](Vendor): how each is started stands in `vendors/`, what its event stream
 //! means in `dialects/`, one file each; [`native`] is a loop of our own, which runs as a process like theirs, and [`acp`] a
 //! program of our own that drives any server of the Agent Client Protocol. A stream is read as it comes, in bounded
-//! memory, and what it says is collected in one place (`heard.rs`), of which the receipt is made. [`Fence`] is a
-//! write fence that the shim can lay; no run asks for it yet.
+//! memory, and what it says is collected in one place (`heard.rs`), of which the receipt is made. What holds a
+//! launch (where it may write, its network, its limits) is a [`Containment`], which the shim lays.
 //!
 //! Every process of an agent or a gate is started through a [shim]: this same binary under a hidden name, between
 //! the [`ProcessSupervisor`] and the program. Three facts make sure that nothing outlives its launch:
@@ -65,4 +65,4 @@ pub use scripted::ScriptedAgent;
 pub use subreaper::become_subreaper;
 pub use supervisor::ProcessSupervisor;
 pub use vendor::{VendorAgent, VendorConfig};
-pub use vendors::{Login, Vendor};
+pub use vendors::{Login, Vendor, named_in};

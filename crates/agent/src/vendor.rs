@@ -192,7 +192,8 @@ impl Agent for VendorAgent {
         };
         let mut env = contract_env(task);
         let chosen = |name: &str| task.env.iter().any(|(known, _)| known == name);
-        let sets = vendor.sets.iter().filter(|(name, _)| !chosen(name));
+        let fenced = if task.fenced { vendor.sets_fenced } else { &[] };
+        let sets = vendor.sets.iter().chain(fenced).filter(|(name, _)| !chosen(name));
         env.extend(sets.map(|(name, value)| (name.into(), value.into())));
         let stdin = (vendor.prompt == Prompt::Stdin).then(|| task.brief_file.clone());
         let launch = launch(task, self.argv(&ask), env, stdin, limits);

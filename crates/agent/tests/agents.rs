@@ -55,6 +55,7 @@ impl Room {
             brief_file: self.at("attempt/brief.md"),
             dir: self.at("attempt"),
             scratch: self.at("scratch"),
+            fenced: false,
             session: None,
             env: vec![
                 ("PATH".into(), std::env::var_os("PATH").unwrap()),

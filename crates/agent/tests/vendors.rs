@@ -85,6 +85,7 @@ impl Room {
             brief_file: self.at("attempt/brief.md"),
             dir: self.at("attempt"),
             scratch: self.at("scratch"),
+            fenced: false,
             session: session.map(ToOwned::to_owned),
             env: vec![("PATH".into(), path), ("HOME".into(), self.at("home").into())],
         }

@@ -27,6 +27,8 @@ pub struct Task {
     pub dir: PathBuf,
     /// A private folder for the agent's scratch files, such as the receipt file; outside the workspace.
     pub scratch: PathBuf,
+    /// Whether a write fence holds the agent.
+    pub fenced: bool,
     /// A session of an earlier attempt that the agent goes on with, where it can.
     pub session: Option<String>,
     /// The environment that agent and gates share. Secrets that this agent is configured to get are included.

@@ -55,6 +55,8 @@ pub struct Plan {
     pub agents: Vec<PlannedAgent>,
     /// Names of the variables that agent and gates share.
     pub environment: Vec<String>,
+    /// What holds agent and gates, in words.
+    pub containment: String,
     /// What may be spent.
     pub limits: Limits,
     /// The breaker's policy.

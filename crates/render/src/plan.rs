@@ -87,6 +87,7 @@ pub fn plan_text(plan: &Plan) -> String {
         plan.environment.len(),
         marked(&plan.environment.join(" "))
     );
+    let _ = writeln!(out, "held by    {}", one_line(&plan.containment, 600));
     let _ = writeln!(out, "not observed:");
     for line in &plan.not_observed {
         let _ = writeln!(out, "  - {}", one_line(line, 600));
@@ -177,6 +178,7 @@ pub fn plan_json(plan: &Plan) -> Value {
         "confirm_clean": plan.confirm_clean,
         "agents": agents,
         "environment": plan.environment,
+        "containment": plan.containment,
         "limits": plan.limits,
         "breaker": plan.policy,
         "not_observed": plan.not_observed,
@@ -212,6 +214,7 @@ mod tests {
                    unknown cost under a cap: suspend; flaky pass: review; 2 retries of a transient failure, first after 1s
         breaker    3 equal reports; movement by content, identity by bytes, claims not-disproved, infrastructure hold-once
         variables  2 shared by agent and gates, by name: HOME PATH
+        held by    write fence by Landlock; network not held
         not observed:
           - caches: target
           - what happens outside the workspace

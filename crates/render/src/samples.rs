@@ -78,6 +78,7 @@ pub(crate) fn plan() -> Plan {
             idle_timeout: Span::minutes(15),
         }],
         environment: vec!["HOME".to_owned(), "PATH".to_owned()],
+        containment: "write fence by Landlock; network not held".to_owned(),
         limits: Limits { max_cost: Some(MicroUsd::new(5_000_000)), ..Limits::default() },
         policy: Policy::default(),
         files: 12,
@@ -216,7 +217,7 @@ fn strike(n: u32, movement: MovementFacts, report: &Report, then: Vec<Effect>) -
 }
 
 fn look(n: u32) -> Effect {
-    Effect::Look { attempt: attempt(n), agent: "claude".into(), from: None }
+    Effect::Look { attempt: attempt(n), agent: "claude".into(), from: None, why: None }
 }
 
 fn red_at_start() -> Event {

@@ -9,7 +9,7 @@ use triphammer_model::event::AgentFacts;
 use triphammer_model::process::WaitStatus;
 use triphammer_model::{
     AgentName, Attempt, Content, Continuation, Event, Fault, FaultKind, JournalLine, Movement, Performance,
-    Receipt, SuspendReason, Task,
+    Receipt, SuspendReason, TakeOver, Task,
 };
 use triphammer_workspace::{fingerprint_file, moved};
 
@@ -29,21 +29,33 @@ pub(crate) const INFRASTRUCTURE_FILE: &str = "infrastructure.fp";
 
 impl Run<'_> {
     /// Begins an attempt: takes the fingerprint and writes it and the brief down.
-    pub(crate) fn look(&mut self, attempt: Attempt, from: Option<u32>) -> Result<Vec<Event>, Trouble> {
+    ///
+    /// `takes_over` is the attempt whose tree another agent takes over, 0 for the start, and why.
+    pub(crate) fn look(
+        &mut self,
+        attempt: Attempt,
+        agent: &AgentName,
+        takes_over: Option<(u32, TakeOver)>,
+    ) -> Result<Vec<Event>, Trouble> {
         let dir = self.dir.attempt(attempt);
         if dir.join("brief.md").exists() {
             // A parked attempt is taken up again under its number.
             self.credit_unseen(attempt)?;
             self.set_aside(&dir, |name| name != "tries")?;
         }
-        if let Some(from) = from {
+        if let Some((from, why)) = takes_over {
             self.put_back(from)?;
             // The findings that count are those of the tree that is taken over.
             let report = self.dir.attempt(Attempt::new(from)).join("report.json");
             self.briefing.previous = self.dir.read_json(report).ok().map(|r| (Attempt::new(from), r));
-            let whose = if from == 0 { "the start".to_owned() } else { format!("attempt {from}") };
+            let when = if from == 0 { "at the start".to_owned() } else { format!("after attempt {from}") };
+            let chain = &self.settings.chain;
+            let at = chain.iter().position(|a| a.name == *agent);
+            let before = at.and_then(|at| chain.get(at.checked_sub(1)?));
+            let before = before.map_or_else(|| "another agent".to_owned(), |a| format!("agent `{}`", a.name));
             self.briefing.notes.push(format!(
-                "You take over from another agent, which could not go on. The workspace is as it was after {whose}."
+                "You take over from {before}: {}. The workspace is as it was {when}.",
+                why.told()
             ));
         }
         let before = self.take_look()?;

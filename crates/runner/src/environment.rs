@@ -44,7 +44,8 @@ pub(crate) fn get<'a>(env: &'a Variables, name: &str) -> Option<&'a OsStr> {
     env.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_os_str())
 }
 
-fn set(env: &mut Variables, name: &str, value: OsString) {
+/// Gives a variable its value.
+pub(crate) fn set(env: &mut Variables, name: &str, value: OsString) {
     env.retain(|(n, _)| n != name);
     env.push((OsString::from(name), value));
     env.sort();

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use triphammer_gate::{Gate, GateContext, GateProgress, IntegrityInput, Interrupted, TestCensus, WorkFiles};
 use triphammer_model::event::Isolation;
-use triphammer_model::{Attempt, Event, FailReason, Finding, GateKind, GateVerdict, Launch, Report};
+use triphammer_model::{
+    Attempt, Event, FailReason, Finding, GateKind, GateVerdict, Launch, Report, Supervisor,
+};
 use triphammer_workspace::{EntryKind, Look};
 
 use crate::error::{Doing, Trouble};
@@ -46,7 +48,8 @@ impl Run<'_> {
         let dir = self.dir.path().join("preflight");
         self.dir.make(&dir).doing("making a folder for the preflight")?;
         let pid = self.gate_pid()?;
-        let context = self.gate_context(self.eyes.root().path(), &dir, &files, &pid);
+        let supervisor = self.keep.gates(self.eyes.root().path());
+        let context = self.gate_context(self.eyes.root().path(), &dir, &files, &pid, &supervisor);
         let watcher = self.watcher;
         let progress = |p: GateProgress<'_>| watcher.notice(&Notice::Gate(p));
         let begun = Instant::now();
@@ -75,12 +78,13 @@ impl Run<'_> {
         dir: &'a Path,
         files: &'a WorkFiles,
         pid_file: &'a Path,
+        supervisor: &'a dyn Supervisor,
     ) -> GateContext<'a> {
         GateContext {
             workspace,
             dir,
             env: &self.env,
-            supervisor: &*self.supervisor,
+            supervisor,
             cancel: &self.cancel,
             log_cap: self.settings.log_cap,
             pid_file: Some(pid_file),
@@ -113,7 +117,8 @@ impl Run<'_> {
                 grace: Duration::from_secs(5),
                 pid_file: Some(self.gate_pid()?),
             };
-            let ended = self.supervisor.run(&launch, &self.cancel).doing("running a set-up command")?;
+            let ended =
+                self.keep.gates(folder).run(&launch, &self.cancel).doing("running a set-up command")?;
             if self.cancel.is_raised() {
                 return Ok(Some(interrupted()));
             }
@@ -197,7 +202,8 @@ impl Run<'_> {
         integrity: Option<GateVerdict>,
     ) -> Result<Result<Report, Interrupted>, Trouble> {
         let pid = self.gate_pid()?;
-        let context = self.gate_context(workspace, dir, files, &pid);
+        let supervisor = self.keep.gates(workspace);
+        let context = self.gate_context(workspace, dir, files, &pid, &supervisor);
         let plan = triphammer_gate::Plan {
             gates,
             integrity,

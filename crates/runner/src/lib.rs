@@ -14,6 +14,7 @@ mod acts;
 mod agents;
 mod attempt;
 mod confirm;
+mod containment;
 mod cost;
 mod environment;
 mod error;
@@ -29,6 +30,7 @@ mod prepare;
 mod resume;
 mod run;
 mod settings;
+mod tool_caches;
 
 pub use acts::{ActError, apply, decide, restore, tell, undo};
 pub use error::{RunError, StartError};

@@ -52,10 +52,12 @@ pub(crate) fn plan_of(run: &mut Run<'_>) -> Plan {
     if bounds.special_count > 0 {
         not_observed.push(format!("the content of {} FIFO(s), socket(s) or device(s)", bounds.special_count));
     }
-    not_observed.push(
-            "what the agent does outside the workspace: no write fence holds it, run it as a user you trust it with"
-                .to_owned(),
-        );
+    not_observed.push(if run.keep.is_fenced() {
+        "what agent and gates read, and what they ask of programs that run already, by sockets for instance".to_owned()
+    } else {
+        "what the agent does outside the workspace: no write fence holds it, run it as a user you trust it with"
+            .to_owned()
+    });
     let started = run.machine.start();
     Plan {
         spec: started.map(|s| s.spec.clone()).unwrap_or_default(),
@@ -69,6 +71,7 @@ pub(crate) fn plan_of(run: &mut Run<'_>) -> Plan {
         confirm_clean: run.settings.confirm_clean,
         agents,
         environment: environment::names(&run.env),
+        containment: run.keep.words(),
         limits: run.settings.limits,
         policy: run.settings.policy,
         files: run.sight.latest.snapshot().len() as u64,

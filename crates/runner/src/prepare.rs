@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use triphammer_agent::{ProcessSupervisor, Vendor};
+use triphammer_agent::Vendor;
 use triphammer_forge::{MACHINE_VERSION, Machine};
 use triphammer_gate::{Discovered, Known, Packs, Resolution, TestCensus};
 use triphammer_llm::Prices;
 use triphammer_model::environment::looks_secret;
 use triphammer_model::event::{Isolation, Started};
-use triphammer_model::{Cancel, Digest, Event, Redactor, RunId, Spec, Supervisor, WorkPath};
+use triphammer_model::{Cancel, Digest, Event, Redactor, RunId, Spec, WorkPath};
 use triphammer_store::{Journal, Runs};
 use triphammer_workspace::{
     Eyes, Kept, Lease, Look, Protected, Root, Start, Store, ZoneConfig, ZoneMap, carry, fingerprint_file,
@@ -18,6 +18,7 @@ use triphammer_workspace::{
 };
 
 use crate::agents::{self, Agents};
+use crate::containment::{self, Keep};
 use crate::environment::{self, Variables};
 use crate::error::StartError;
 use crate::folder::shown;
@@ -129,7 +130,16 @@ pub fn prepare(request: Request, cancel: Cancel, watcher: &dyn Watcher) -> Resul
     fingerprint_file::write(start.snapshot(), &dir.path().join("start.fp"))
         .map_err(StartError::infrastructure)?;
 
-    let env = environment::shared(eyes.root().path(), &settings.env);
+    let mut env = environment::shared(eyes.root().path(), &settings.env);
+    let fence = containment::Ground {
+        run: &id,
+        sandbox: &settings.sandbox,
+        home: &home,
+        runs: &runs_path,
+        workspace: eyes.root().path(),
+        scratch: dir.path(),
+    };
+    let keep = Keep::new(&fence, redactor.clone(), &mut env)?;
     let files = files_of(&start, eyes.root().path());
     let census = TestCensus::of(&files);
     let tools = Resolution::take(&env, eyes.root().path());
@@ -191,7 +201,7 @@ pub fn prepare(request: Request, cancel: Cancel, watcher: &dyn Watcher) -> Resul
         prices,
         env,
         agents,
-        supervisor: supervisor(redactor)?,
+        keep,
         cancel,
         watcher,
         state,
@@ -222,6 +232,9 @@ pub fn prepare(request: Request, cancel: Cancel, watcher: &dyn Watcher) -> Resul
     watcher.notice(&Notice::Launched { run: run.dir.id(), dir: run.dir.path() });
     run.record(&Event::Started(Box::new(started))).map_err(StartError::infrastructure)?;
     undo.paths.clear();
+    for note in run.keep.notes() {
+        watcher.notice(&Notice::Remark(note));
+    }
     let plan = plan_of(&mut run);
     watcher.notice(&Notice::Planned(&plan));
     Ok(run)
@@ -319,12 +332,6 @@ pub(crate) fn redactor(settings: &Settings) -> Redactor {
         named.extend(agent.env.iter().filter(secret).cloned());
     }
     environment::redactor(&named, &entries)
-}
-
-pub(crate) fn supervisor(redactor: Redactor) -> Result<Box<dyn Supervisor>, StartError> {
-    let supervisor = ProcessSupervisor::of_this_binary(redactor)
-        .map_err(|e| StartError::Infrastructure(format!("finding triphammer's own binary: {e}")))?;
-    Ok(Box::new(supervisor))
 }
 
 pub(crate) fn check_agents(agents: &Agents, settings: &Settings, base: &Path) -> Result<(), StartError> {

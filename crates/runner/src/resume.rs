@@ -16,6 +16,7 @@ use triphammer_workspace::{Eyes, Kept, Lease, Look, Protected, Root, Store, Zone
 
 use crate::agents;
 use crate::attempt::tells;
+use crate::containment::{self, Keep};
 use crate::environment;
 use crate::error::StartError;
 use crate::folder;
@@ -23,7 +24,7 @@ use crate::gates::{DISCOVERED, GRANDFATHERED};
 use crate::notice::{Notice, Watcher};
 use crate::observe::GUARDED;
 use crate::pins::Pins;
-use crate::prepare::{redactor, supervisor};
+use crate::prepare::redactor;
 use crate::run::{Bench, Briefing, Guarded, Run, Sight, Timings, seal};
 use crate::settings::Settings;
 
@@ -78,7 +79,16 @@ pub fn reopen<'w>(
     let built = agents::build(&settings, &redactor, |name| {
         pins.get(&agents::script_pin(name)).map(|text| String::from_utf8_lossy(text).into_owned())
     });
-    let env = environment::shared(&workspace, &settings.env);
+    let mut env = environment::shared(&workspace, &settings.env);
+    let fence = containment::Ground {
+        run: id,
+        sandbox: &settings.sandbox,
+        home: runs_path.parent().unwrap_or(runs_path),
+        runs: runs_path,
+        workspace: &workspace,
+        scratch: dir.path(),
+    };
+    let keep = Keep::new(&fence, redactor, &mut env)?;
     let prices = parts.pinned("prices.json")?;
     let origin = match (&started.origin, settings.isolation) {
         (Some(origin), isolation) if isolation != Isolation::InPlace => {
@@ -110,7 +120,7 @@ pub fn reopen<'w>(
         prices,
         env,
         agents: built,
-        supervisor: supervisor(redactor)?,
+        keep,
         cancel,
         watcher,
         state,
@@ -126,6 +136,9 @@ pub fn reopen<'w>(
         _lease: lease,
     };
     watcher.notice(&Notice::Launched { run: run.dir.id(), dir: run.dir.path() });
+    for note in run.keep.notes() {
+        watcher.notice(&Notice::Remark(note));
+    }
     if !edited.is_empty() {
         watcher.notice(&Notice::Remark(&format!(
             "protected files were edited while the run rested and are taken as they are now: {}",

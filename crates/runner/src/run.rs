@@ -11,12 +11,13 @@ use triphammer_llm::Prices;
 use triphammer_model::event::{AgentFacts, Isolation, Stamp};
 use triphammer_model::process::WaitStatus;
 use triphammer_model::{
-    AgentName, Attempt, Cancel, Effect, Event, Outcome, Report, RunSummary, Spec, Supervisor, WorkPath,
+    AgentName, Attempt, Cancel, Effect, Event, Outcome, Report, RunSummary, Spec, WorkPath,
 };
 use triphammer_store::{Journal, RunDir, digest_artifacts};
 use triphammer_workspace::{Eyes, Lease, Look, Protected, Root};
 
 use crate::agents::Agents;
+use crate::containment::Keep;
 use crate::environment::Variables;
 use crate::error::{Doing, RunError, Trouble};
 use crate::notice::{Notice, Watcher};
@@ -89,7 +90,7 @@ pub struct Run<'w> {
     pub(crate) prices: Prices,
     pub(crate) env: Variables,
     pub(crate) agents: Agents,
-    pub(crate) supervisor: Box<dyn Supervisor>,
+    pub(crate) keep: Keep,
     pub(crate) cancel: Cancel,
     pub(crate) watcher: &'w dyn Watcher,
     pub(crate) state: PathBuf,
@@ -193,7 +194,7 @@ impl Run<'_> {
         }
         match effect {
             Effect::Preflight => self.preflight(),
-            Effect::Look { attempt, from, .. } => self.look(*attempt, *from),
+            Effect::Look { attempt, agent, from, why } => self.look(*attempt, agent, from.zip(*why)),
             Effect::Implement { attempt, agent, try_no } => self.implement(*attempt, agent, *try_no),
             Effect::Wait { attempt, ms } => Ok(self.wait(*attempt, Duration::from_millis(*ms))),
             Effect::Observe { attempt, unverifiable } => self.observe(*attempt, *unverifiable),

@@ -28,6 +28,7 @@ impl TestHome {
         std::fs::create_dir(dir.path().join("user")).expect("the user's folder");
         let home = Self { dir };
         home.write("triphammer.toml", "");
+        home.set_user_config(&format!("[sandbox]\nwritable = [\"{}\"]\n", home.dir.path().display()));
         home
     }
 
@@ -46,6 +47,17 @@ impl TestHome {
             .collect();
         home.write("gates/check.toml", &tables.concat());
         home
+    }
+
+    /// The person's own configuration. At first it lets agents and gates write wherever this home's folders lie: fakes
+    /// leave counters and marks beside their workspace.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    pub fn set_user_config(&self, text: &str) {
+        let folder = self.dir.path().join("user/.config/triphammer");
+        std::fs::create_dir_all(&folder).expect("folders");
+        std::fs::write(folder.join("config.toml"), text).expect("the person's configuration");
     }
 
     /// The home's folder.
@@ -100,6 +112,9 @@ impl TestHome {
             }
         }
         command.env("HOME", self.dir.path().join("user")).env("XDG_STATE_HOME", self.state());
+        // Not bubblewrap, which would keep an agent from what tests of tampering have it do.
+        let fence = if triphammer_agent::Fence::is_available() { "landlock" } else { "off" };
+        command.env("TRIPHAMMER_FENCE", fence);
         command
     }
 

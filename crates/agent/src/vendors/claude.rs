@@ -17,7 +17,9 @@ pub(super) static CLAUDE: Vendor = Vendor {
         "CLAUDE_CONFIG_DIR",
         "IS_SANDBOX",
     ],
-    state: &[".claude", ".claude.json"],
+    state: &[(".claude", "CLAUDE_CONFIG_DIR"), (".claude.json", "")],
+    // Where a fence holds it, it need not ask an administrator whether he knows what he does.
+    sets_fenced: &[("IS_SANDBOX", "1")],
     logins: &[".claude/.credentials.json"],
     continues: true,
     unknowns: &["files that its shell writes"],

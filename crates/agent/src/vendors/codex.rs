@@ -16,7 +16,8 @@ pub(super) static CODEX: Vendor = Vendor {
     // The key of its own service it takes under the first name only, and no address from the environment. The other is
     // for a provider in its configuration (`env_key`).
     reads: &["CODEX_HOME", "OPENAI_API_KEY"],
-    state: &[".codex"],
+    state: &[(".codex", "CODEX_HOME")],
+    sets_fenced: &[],
     logins: &[".codex/auth.json"],
     continues: true,
     unknowns: &["its cost, without a price for its model", "files that its shell writes"],

@@ -19,7 +19,8 @@ pub(super) static GEMINI: Vendor = Vendor {
         "GOOGLE_GENAI_USE_VERTEXAI",
         "GOOGLE_APPLICATION_CREDENTIALS",
     ],
-    state: &[".gemini"],
+    state: &[(".gemini", "")],
+    sets_fenced: &[],
     logins: &[".gemini/oauth_creds.json"],
     continues: true,
     unknowns: &[

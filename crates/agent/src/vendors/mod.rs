@@ -10,7 +10,7 @@ mod pi;
 mod qwen;
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use triphammer_model::config::VendorName;
 use triphammer_model::{Redactor, Task};
@@ -57,7 +57,7 @@ pub enum Login {
     /// A key is in the environment under this name.
     Key(String),
     /// It has logged in: this file is there.
-    File(std::path::PathBuf),
+    File(PathBuf),
     /// Neither.
     Nothing,
 }
@@ -74,8 +74,10 @@ pub struct Vendor {
     pub keys: &'static [&'static str],
     /// Further variables that it reads and that are passed on to it alone.
     pub reads: &'static [&'static str],
-    /// Its state below the user's home folder: what it must be able to write.
-    pub state: &'static [&'static str],
+    /// Its state below the user's home folder: what it must be able to write; and the variable that names another place.
+    pub(crate) state: &'static [(&'static str, &'static str)],
+    /// What is set for it where a write fence holds it.
+    pub(crate) sets_fenced: &'static [(&'static str, &'static str)],
     /// Files below the user's home folder that are there once it has logged in.
     pub logins: &'static [&'static str],
     /// Whether it can go on with a session.
@@ -113,6 +115,33 @@ impl Vendor {
         }
     }
 
+    /// Whether a program of this name is it: by its own name, or as a server that brings it along (`claude-code-acp`).
+    fn is_called(&self, program: &str) -> bool {
+        let rest = program.strip_prefix(self.program);
+        rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with('-') && rest.ends_with("-acp")))
+    }
+
+    /// Where its state is; folders that are missing are made. `var` reads its environment.
+    pub fn make_state(&self, var: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+        let set = |name: &str| var(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let home = set("HOME");
+        let mut places = Vec::new();
+        for (usual, variable) in self.state {
+            let moved = XDG.iter().find_map(|(folder, name)| {
+                Some(set(name)?.join(usual.strip_prefix(folder)?.strip_prefix('/')?))
+            });
+            let usual = moved.or_else(|| Some(home.as_ref()?.join(usual)));
+            places.extend(usual);
+            places.extend(set(variable));
+        }
+        // A file is made by its owner, who knows what has to stand in it.
+        for folder in places.iter().filter(|place| place.extension().is_none_or(|e| e != "json")) {
+            // What cannot be made is not there, and its owner will say so.
+            let _ = std::fs::create_dir_all(folder);
+        }
+        places
+    }
+
     /// Whether it has a key or has logged in. `var` reads the environment; `home` is the user's home folder.
     pub fn login(&self, var: impl Fn(&str) -> Option<OsString>, home: Option<&Path>) -> Login {
         let set = |name: &&&str| var(name).is_some_and(|value| !value.is_empty());
@@ -122,6 +151,22 @@ impl Vendor {
         let mut files = self.logins.iter().filter_map(|file| Some(home?.join(file)));
         files.find(|file| file.is_file()).map_or(Login::Nothing, Login::File)
     }
+}
+
+/// The folders below a person's that a variable can move.
+const XDG: [(&str, &str); 4] = [
+    (".local/share", "XDG_DATA_HOME"),
+    (".local/state", "XDG_STATE_HOME"),
+    (".config", "XDG_CONFIG_HOME"),
+    (".cache", "XDG_CACHE_HOME"),
+];
+
+/// The known agents whose programs are among the words of a command line.
+pub fn named_in<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<&'static Vendor> {
+    let programs: Vec<&str> =
+        words.into_iter().filter_map(|word| Path::new(word).file_name()?.to_str()).collect();
+    let vendors = VendorName::ALL.into_iter().map(Vendor::of);
+    vendors.filter(|vendor| programs.iter().any(|program| vendor.is_called(program))).collect()
 }
 
 /// A variable of a task's environment.
@@ -138,5 +183,43 @@ fn words<const N: usize>(words: [&str; N]) -> Vec<OsString> {
 fn option(argv: &mut Vec<OsString>, flag: &str, value: Option<impl AsRef<OsStr>>) {
     if let Some(value) = value {
         argv.extend([flag.into(), value.as_ref().to_owned()]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn state_is_where_the_variables_say() {
+        let room = tempfile::tempdir().unwrap();
+        let at = |path: &str| room.path().join(path);
+        let var = |name: &str| match name {
+            "HOME" => Some(at("home").into_os_string()),
+            "XDG_DATA_HOME" => Some(at("data").into_os_string()),
+            "XDG_STATE_HOME" => Some("relative".into()),
+            "CLAUDE_CONFIG_DIR" => Some(at("cfg").into_os_string()),
+            _ => None,
+        };
+        let places = Vendor::of(VendorName::Opencode).make_state(var);
+        let expected =
+            ["data/opencode", "home/.config/opencode", "home/.cache/opencode", "home/.local/state/opencode"];
+        assert_eq!(places, expected.map(at));
+        assert!(places.iter().all(|place| place.is_dir()));
+        let places = Vendor::of(VendorName::Claude).make_state(var);
+        assert_eq!(places, ["home/.claude", "cfg", "home/.claude.json"].map(at));
+        assert!(!at("home/.claude.json").exists(), "a file is its owner's to make");
+    }
+
+    #[test]
+    fn a_command_line_names_agents() {
+        let kinds = |words: &[&str]| -> Vec<&str> {
+            named_in(words.iter().copied()).iter().map(|vendor| vendor.kind).collect()
+        };
+        assert_eq!(kinds(&["/usr/bin/env", "claude", "-p"]), ["claude"]);
+        assert_eq!(kinds(&["npx", "codex-acp"]), ["codex"]);
+        assert_eq!(kinds(&["claude-code-acp"]), ["claude"]);
+        assert_eq!(kinds(&["/opt/opencode", "acp"]), ["opencode"]);
+        assert_eq!(kinds(&["sh", "-c", "pip", "minify", "claude-wrapper"]), [""; 0]);
     }
 }

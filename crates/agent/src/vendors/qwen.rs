@@ -10,7 +10,8 @@ pub(super) static QWEN: Vendor = Vendor {
     keys: &["DASHSCOPE_API_KEY", "OPENAI_API_KEY"],
     // Unless its settings or `--auth-type` say how to log in, it takes a key only with both of these beside it.
     reads: &["OPENAI_BASE_URL", "OPENAI_MODEL", "QWEN_HOME"],
-    state: &[".qwen"],
+    state: &[(".qwen", "QWEN_HOME")],
+    sets_fenced: &[],
     logins: &[".qwen/oauth_creds.json"],
     continues: true,
     unknowns: &["its cost, without a price for its model", "files that its shell writes"],

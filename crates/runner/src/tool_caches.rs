@@ -1,0 +1,159 @@
+//! Where the usual tools keep what they fetch and build: writable for agent and gates, since they are of little use without.
+//!
+//! Only caches: folders with programs of a person, such as `~/.cargo/bin`, or with settings that name programs are not among
+//! them. What was put there by an agent would run for the person, outside of any fence.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use crate::environment::{Variables, get};
+
+/// The cache of a tool.
+struct ToolCache {
+    /// Its program; where it is found, folders that are missing are made. Empty is any tool.
+    program: &'static str,
+    /// The variable that moves it.
+    variable: &'static str,
+    /// Where it is below the person's folder; empty where only the variable says.
+    usual: &'static str,
+    /// What of it is a cache; empty is all of it. A name with `.` in front, but for the first, is a file.
+    parts: &'static [&'static str],
+}
+
+const fn cache(program: &'static str, variable: &'static str, usual: &'static str) -> ToolCache {
+    ToolCache { program, variable, usual, parts: &[] }
+}
+
+const CACHES: [ToolCache; 31] = [
+    cache("sh", "XDG_CACHE_HOME", ".cache"),
+    ToolCache {
+        program: "cargo",
+        variable: "CARGO_HOME",
+        usual: ".cargo",
+        parts: &["registry", "git", ".package-cache", ".package-cache-mutate", ".global-cache"],
+    },
+    cache("cargo", "CARGO_TARGET_DIR", ""),
+    cache("sccache", "SCCACHE_DIR", ""),
+    cache("ccache", "CCACHE_DIR", ".ccache"),
+    cache("npm", "NPM_CONFIG_CACHE", ".npm"),
+    cache("pnpm", "", ".local/share/pnpm/store"),
+    cache("yarn", "", ".yarn/berry"),
+    ToolCache { program: "bun", variable: "BUN_INSTALL", usual: ".bun", parts: &["install/cache"] },
+    cache("deno", "DENO_DIR", ""),
+    cache("corepack", "COREPACK_HOME", ""),
+    cache("pip", "PIP_CACHE_DIR", ""),
+    cache("uv", "UV_CACHE_DIR", ""),
+    cache("poetry", "POETRY_CACHE_DIR", ""),
+    ToolCache { program: "go", variable: "GOPATH", usual: "go", parts: &["pkg"] },
+    cache("go", "GOMODCACHE", ""),
+    cache("go", "GOCACHE", ""),
+    cache("zig", "ZIG_GLOBAL_CACHE_DIR", ""),
+    ToolCache {
+        program: "gradle",
+        variable: "GRADLE_USER_HOME",
+        usual: ".gradle",
+        parts: &["caches", "daemon", "native", "wrapper", "notifications", "workers", ".tmp"],
+    },
+    cache("mvn", "", ".m2/repository"),
+    cache("sbt", "", ".ivy2/cache"),
+    cache("dotnet", "NUGET_PACKAGES", ".nuget/packages"),
+    cache("dotnet", "", ".local/share/NuGet"),
+    ToolCache { program: "bundle", variable: "", usual: ".bundle", parts: &["cache"] },
+    cache("gem", "", ".local/share/gem"),
+    cache("composer", "COMPOSER_CACHE_DIR", ".composer/cache"),
+    ToolCache {
+        program: "cabal",
+        variable: "CABAL_DIR",
+        usual: ".cabal",
+        parts: &["packages", "store", "logs"],
+    },
+    ToolCache { program: "stack", variable: "STACK_ROOT", usual: ".stack", parts: &["pantry", "snapshots"] },
+    ToolCache { program: "mix", variable: "HEX_HOME", usual: ".hex", parts: &["packages"] },
+    cache("dart", "PUB_CACHE", ".pub-cache"),
+    cache("swift", "", ".swiftpm/cache"),
+];
+
+/// What of `env` is a tool's cache. Folders of tools that are here are made where they are missing: a fence cannot let
+/// somebody make what has no parent that is writable.
+pub(crate) fn places(env: &Variables) -> Vec<PathBuf> {
+    let home = get(env, "HOME").map(Path::new).filter(|home| home.is_absolute());
+    let path = get(env, "PATH").unwrap_or_default();
+    let mut places = Vec::new();
+    for tool in &CACHES {
+        let named =
+            (!tool.variable.is_empty()).then(|| get(env, tool.variable)).flatten().filter(|v| !v.is_empty());
+        let base = match (named, home) {
+            (Some(named), _) => PathBuf::from(named),
+            (None, Some(home)) if !tool.usual.is_empty() => home.join(tool.usual),
+            _ => continue,
+        };
+        if !base.is_absolute() {
+            continue;
+        }
+        let is_here = is_on(path, tool.program);
+        let parts = if tool.parts.is_empty() { &[""] } else { tool.parts };
+        for part in parts {
+            let place = if part.is_empty() { base.clone() } else { base.join(part) };
+            if is_here && !place.exists() {
+                make(&place, part.starts_with('.'));
+            }
+            places.push(place);
+        }
+    }
+    places
+}
+
+/// What cannot be made is not there, and is passed over.
+fn make(place: &Path, is_file: bool) {
+    if !is_file {
+        let _ = std::fs::create_dir_all(place);
+    } else if place.parent().is_some_and(Path::is_dir) {
+        let _ = std::fs::OpenOptions::new().create(true).append(true).open(place);
+    }
+}
+
+fn is_on(path: &OsStr, program: &str) -> bool {
+    std::env::split_paths(path).any(|folder| folder.join(program).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(pairs: &[(&str, &Path)]) -> Variables {
+        pairs.iter().map(|(name, value)| (name.into(), value.as_os_str().to_owned())).collect()
+    }
+
+    #[test]
+    fn caches_are_where_the_variables_say_and_made_for_tools_that_are_here() {
+        let room = tempfile::tempdir().unwrap();
+        let at = |path: &str| room.path().join(path);
+        std::fs::create_dir_all(at("bin")).unwrap();
+        for tool in ["cargo", "go"] {
+            std::fs::write(at("bin").join(tool), "").unwrap();
+        }
+        let env = env(&[
+            ("HOME", &at("home")),
+            ("PATH", &at("bin")),
+            ("GOPATH", &at("gone")),
+            ("UV_CACHE_DIR", Path::new("relative")),
+        ]);
+        let places = places(&env);
+        for (place, is_made) in [
+            ("home/.cargo/registry", true),
+            ("home/.cargo/git", true),
+            ("home/.cargo/.package-cache", true),
+            ("gone/pkg", true),
+            ("home/.npm", false),
+            ("home/.cache", false),
+        ] {
+            assert!(places.contains(&at(place)), "{place}");
+            assert_eq!(at(place).exists(), is_made, "{place}");
+        }
+        assert!(at("home/.cargo/.package-cache").is_file());
+        for stranger in ["home", "home/.cargo", "home/.cargo/bin", "gone", "home/go/pkg"] {
+            assert!(!places.contains(&at(stranger)), "{stranger}");
+        }
+        assert!(places.iter().all(|place| place.is_absolute()));
+    }
+}
