@@ -1,9 +1,9 @@
 //! The breaker: it fires on proof, holds once, and is not fooled either way.
 
-use triphammer_model::{Content, Event, Standing};
-use triphammer_testkit::TestHome;
+use triphammer_model::{Content, Effect, Event, Standing, TakeOver};
+use triphammer_testkit::{RunFiles, TestHome};
 
-use crate::common::{failing_crate, failing_rules, holds, pack, spec, strike};
+use crate::common::{effects, failing_crate, failing_rules, holds, pack, spec, strike};
 
 const TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55";
 
@@ -227,6 +227,18 @@ fn more_proofs_take_longer() {
     strike(&home, "true", &["--attempts", "6"]).expect("rejected", "stalled", 4, 3);
 }
 
+/// Who took over at which attempt, from which attempt's tree, and why.
+fn take_overs(run: &RunFiles) -> Vec<(u32, String, u32, Option<TakeOver>)> {
+    let all = effects(&run.journal());
+    let took = all.iter().filter_map(|effect| match effect {
+        Effect::Look { attempt, agent, from: Some(from), why } => {
+            Some((attempt.get(), agent.to_string(), *from, *why))
+        }
+        _ => None,
+    });
+    took.collect()
+}
+
 #[test]
 fn the_next_of_a_chain_takes_over_on_a_stall_and_shares_the_attempts() {
     let home = TestHome::with_gates(&[("done", "test -f done.txt")]);
@@ -246,7 +258,10 @@ fn the_next_of_a_chain_takes_over_on_a_stall_and_shares_the_attempts() {
         .map(|a| a["agent"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(agents, ["lazy", "lazy", "lazy", "able"]);
-    assert!(run.brief(4).contains("take over"), "{}", run.brief(4));
+    let note = "You take over from agent `lazy`: it stalled: its attempts moved nothing any more. The workspace is as it \
+                was after attempt 3.";
+    assert!(run.brief(4).contains(note), "{}", run.brief(4));
+    assert_eq!(take_overs(&run), [(4, "able".to_owned(), 3, Some(TakeOver::Stalled))]);
 
     // Attempts are shared: nothing is left for the second.
     let home2 = TestHome::with_gates(&[("done", "test -f done.txt")]);
@@ -274,6 +289,12 @@ fn the_next_of_a_chain_starts_from_the_best_tree() {
     // Attempt 1 reaches one of two; 2, 3 and 4 lose it and repeat.
     home.forge(["specs/it.md"]).expect("accepted", "gates-passed", 5, 0);
     assert!(home.path().join("one.txt").exists());
+    let run = home.only_run();
+    assert_eq!(take_overs(&run), [(5, "able".to_owned(), 1, Some(TakeOver::Stalled))]);
+    // Its brief is about the tree that it gets, not about the one that was given up.
+    let (brief, given_up) = (run.brief(5), run.brief(4));
+    assert!(given_up.contains("# What the gates found in attempt 3"), "{given_up}");
+    assert!(brief.contains("# What the gates found in attempt 1"), "{brief}");
 }
 
 #[test]
@@ -296,6 +317,14 @@ fn an_expired_login_hands_over_without_a_charge() {
         })
         .collect();
     assert_eq!(ended, ["locked-out 1", "able 1"]);
+    let run = home.only_run();
+    assert_eq!(take_overs(&run), [(1, "able".to_owned(), 0, Some(TakeOver::Authentication))]);
+    let note = "You take over from agent `locked-out`: its login is missing or expired. The workspace is as it was at the \
+                start.";
+    assert!(run.brief(1).contains(note), "{}", run.brief(1));
+    let shown = home.run(["show", "latest"]).stdout;
+    let said = "able took over at attempt 1, from the tree of the start; the agent before: its login is missing or expired";
+    assert!(shown.contains(said), "{shown}");
 
     // Alone it parks the run, and no attempt is charged.
     let home2 = TestHome::with_gates(&[("done", "test -f done.txt")]);
@@ -314,5 +343,15 @@ fn a_spent_quota_hands_over_the_work_that_was_done() {
          [agents.able]\nkind = \"command\"\nargv = [\"sh\", \"-c\", \"test -f half.txt && touch done.txt\"]\n",
     );
     spec(&home, "agent: [half, able]\n", "");
-    home.forge(["specs/it.md"]).expect("accepted", "gates-passed", 1, 0);
+    let ran = home.run(["run", "specs/it.md"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let said = "attempt 1 of 5: able, takes over from attempt 1 (the agent before: its quota is spent)";
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    let run = home.only_run();
+    assert_eq!(take_overs(&run), [(1, "able".to_owned(), 1, Some(TakeOver::Quota))]);
+    assert!(
+        run.brief(1).contains("You take over from agent `half`: its quota is spent."),
+        "{}",
+        run.brief(1)
+    );
 }

@@ -9,7 +9,7 @@ use triphammer_model::policy::FlakyPolicy;
 use triphammer_model::report::{GateKind, ReportFacts};
 use triphammer_model::{
     AcceptedAs, AgentName, Attempt, Effect, Event, FailReason, Outcome, RejectReason, Stamp, SuspendReason,
-    TreeId,
+    TakeOver, TreeId,
 };
 
 use crate::breaker::{Breaker, Entry, Proof};
@@ -25,7 +25,8 @@ struct Park {
     reason: SuspendReason,
     until: Option<Timestamp>,
     detail: Option<String>,
-    may_take_over: bool,
+    /// Why the next agent may take over instead, where it may.
+    take_over: Option<TakeOver>,
 }
 
 /// Where an attempt's observation leads.
@@ -82,8 +83,8 @@ pub struct Machine {
     phase: Phase,
     attempt: Attempt,
     agent: usize,
-    /// The attempt (0: the start) whose tree the agent at hand takes over, until it has looked at it.
-    from: Option<u32>,
+    /// The attempt (0: the start) whose tree the agent at hand takes over, and why, until it has looked at it.
+    from: Option<(u32, TakeOver)>,
     breaker: Breaker,
     best: Option<(Merit, Attempt)>,
     spending: Spending,
@@ -277,7 +278,8 @@ impl Machine {
 
     fn look(&mut self) -> Vec<Effect> {
         self.phase = Phase::Looking;
-        vec![Effect::Look { attempt: self.attempt, agent: self.agent_name(), from: self.from }]
+        let (from, why) = self.from.unzip();
+        vec![Effect::Look { attempt: self.attempt, agent: self.agent_name(), from, why }]
     }
 
     fn implement(&mut self, try_no: u32) -> Vec<Effect> {
@@ -301,11 +303,11 @@ impl Machine {
         }
         let Some(fault) = fault else { return self.observe(AfterLook::Judge) };
         let limits = self.started().limits;
-        let park = |reason, may_take_over| Park {
+        let park = |reason, take_over| Park {
             reason,
             until: fault.reset_at,
             detail: fault.message.clone(),
-            may_take_over,
+            take_over,
         };
         match action_for(fault.kind, fault.reset_at.is_some()) {
             FaultAction::RetryThenCount | FaultAction::RetryThenPark(_) if try_no <= limits.retries => {
@@ -315,9 +317,11 @@ impl Machine {
                 vec![Effect::Wait { attempt: self.attempt, ms }]
             }
             FaultAction::RetryThenPark(reason) | FaultAction::Park(reason) => {
-                self.observe(AfterLook::Park(park(reason, false)))
+                self.observe(AfterLook::Park(park(reason, None)))
             }
-            FaultAction::ParkOrTakeOver(reason) => self.observe(AfterLook::Park(park(reason, true))),
+            FaultAction::ParkOrTakeOver(reason, why) => {
+                self.observe(AfterLook::Park(park(reason, Some(why))))
+            }
             FaultAction::RetryThenCount | FaultAction::Count => self.observe(AfterLook::Judge),
         }
     }
@@ -418,7 +422,7 @@ impl Machine {
         let entry = Entry { ok, ..Entry::judged(look.touched, infrastructure, report) };
         match self.breaker.strike(entry, &policy) {
             Proof::Immobile if self.has_next_agent() => {
-                self.hand_over();
+                self.hand_over(TakeOver::Stalled);
                 return self.next_attempt();
             }
             Proof::Immobile => return self.reject(RejectReason::Stalled),
@@ -453,19 +457,19 @@ impl Machine {
     }
 
     /// The next agent of the chain takes over from the best tree so far; breaker history starts anew.
-    fn hand_over(&mut self) {
+    fn hand_over(&mut self, why: TakeOver) {
         self.agent += 1;
         self.breaker.restart();
         self.errors_in_a_row = 0;
         // The next agent has read no brief that named an offence.
         self.offence_named = false;
-        self.from = Some(self.best.as_ref().map_or(0, |(_, attempt)| attempt.get()));
+        self.from = Some((self.best.as_ref().map_or(0, |(_, attempt)| attempt.get()), why));
     }
 
     fn park(&mut self, park: Park) -> Vec<Effect> {
-        if park.may_take_over && self.has_next_agent() {
+        if let Some(why) = park.take_over.filter(|_| self.has_next_agent()) {
             // The attempt is not charged: the next agent gets the same number.
-            self.hand_over();
+            self.hand_over(why);
             return self.look();
         }
         self.suspend(park.reason, park.until, park.detail, Resume::At(Box::new(Phase::Looking)))

@@ -228,7 +228,8 @@ fn play(policy: Policy, limits: Limits, agents: usize, scenes: &[Scene]) -> Resu
             Effect::Preflight => {
                 effects = d.send(&Event::Preflighted(PreflightFacts { gates: 1, ..Default::default() }));
             }
-            Effect::Look { attempt, agent, from } => {
+            Effect::Look { attempt, agent, from, why } => {
+                prop_assert_eq!(from.is_some(), why.is_some(), "who takes over knows why");
                 prop_assert!(d.live.is_none(), "two live attempts");
                 prop_assert!(attempt.get() <= limits.attempts);
                 if agent != agent_now {

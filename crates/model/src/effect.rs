@@ -5,6 +5,29 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{AgentName, Attempt};
 use crate::outcome::Outcome;
 
+/// Why the next agent of the chain takes over from the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TakeOver {
+    /// It is proven that nothing moves any more.
+    Stalled,
+    /// Its login is missing or expired.
+    Authentication,
+    /// Its quota is spent.
+    Quota,
+}
+
+impl TakeOver {
+    /// What became of the one before, as half a sentence for people and agents.
+    pub const fn told(self) -> &'static str {
+        match self {
+            Self::Stalled => "it stalled: its attempts moved nothing any more",
+            Self::Authentication => "its login is missing or expired",
+            Self::Quota => "its quota is spent",
+        }
+    }
+}
+
 /// Something to do next. At most one attempt is live at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
@@ -20,6 +43,9 @@ pub enum Effect {
         /// The agent takes over: first put the workspace to this attempt's tree (0 is the start).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<u32>,
+        /// Why it takes over; older journals do not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<TakeOver>,
     },
     /// Give the agent its brief and wait for its end; answer with `agent-ended`.
     Implement {

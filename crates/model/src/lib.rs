@@ -41,7 +41,7 @@ pub mod text;
 
 pub use agent::{Agent, AgentError, Performance, Task};
 pub use digest::Digest;
-pub use effect::Effect;
+pub use effect::{Effect, TakeOver};
 pub use event::{Event, Stamp};
 pub use finding::{Finding, Location, Severity};
 pub use guarded::{GuardReport, Reported};

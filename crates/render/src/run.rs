@@ -165,10 +165,26 @@ fn fault(a: &AttemptSummary) -> String {
     a.fault.as_ref().map_or_else(String::new, |f| format!(", {}", word(&f.kind)))
 }
 
-/// What people did about the run.
+fn said(line: &JournalLine, what: &str) -> String {
+    format!("  {} {what}", line.at.strftime("%H:%M:%S"))
+}
+
+/// That another agent of the chain took over, and why.
+fn took_over(effect: &Effect) -> Option<String> {
+    let Effect::Look { attempt, agent, from: Some(from), why } = effect else { return None };
+    let whose = if *from == 0 { "the start".to_owned() } else { format!("attempt {from}") };
+    let why = why.map_or_else(String::new, |why| format!("; the agent before: {}", why.told()));
+    Some(format!(
+        "{} took over at attempt {attempt}, from the tree of {whose}{why}",
+        one_line(agent.as_str(), 80)
+    ))
+}
+
+/// What people did about the run, and which agent followed which.
 fn show_acts(out: &mut String, lines: &[JournalLine]) {
     let mut acts = Vec::new();
     for line in lines {
+        acts.extend(line.effects.iter().filter_map(took_over).map(|what| said(line, &what)));
         let what = match &line.event {
             Event::Told { by, text } => format!("{} told it: {}", one_line(by, 80), one_line(text, 300)),
             Event::Decided { accept, by, why } => format!(
@@ -192,7 +208,7 @@ fn show_acts(out: &mut String, lines: &[JournalLine]) {
             Event::Hindered { reason, detail } => format!("hindered ({reason}): {}", one_line(detail, 600)),
             _ => continue,
         };
-        acts.push(format!("  {} {what}", line.at.strftime("%H:%M:%S")));
+        acts.push(said(line, &what));
     }
     if !acts.is_empty() {
         let _ = writeln!(out, "\nalso:\n{}", acts.join("\n"));

@@ -79,14 +79,15 @@ impl Story {
 
     fn effect(&self, effect: &Effect, out: &mut Vec<String>) {
         match effect {
-            Effect::Look { attempt, agent, from } => {
+            Effect::Look { attempt, agent, from, why } => {
                 let of = self.attempts.map_or_else(String::new, |n| format!(" of {n}"));
                 let takes_over = match from {
                     None => String::new(),
                     Some(0) => ", takes over from the start".to_owned(),
                     Some(n) => format!(", takes over from attempt {n}"),
                 };
-                out.push(format!("attempt {attempt}{of}: {}{takes_over}", one_line(agent.as_str(), 80)));
+                let why = why.map_or_else(String::new, |why| format!(" (the agent before: {})", why.told()));
+                out.push(format!("attempt {attempt}{of}: {}{takes_over}{why}", one_line(agent.as_str(), 80)));
             }
             Effect::Implement { try_no, agent, .. } if *try_no > 1 => {
                 out.push(format!("  try {try_no}: {}", one_line(agent.as_str(), 80)));

@@ -17,7 +17,7 @@ use triphammer_model::{
     Counts, Digest, Effect, Event, FailReason, Fault, FaultKind, Finding, GateKind, GateName, GateVerdict,
     GuardReport, JournalLine, Judgement, Limits, Location, MicroUsd, Movement, Observed, Outcome, Policy,
     Receipt, RejectReason, Report, Reported, RunId, RunSummary, Severity, Span, Standing, SuspendReason,
-    Tokens, TreeId, WorkPath,
+    TakeOver, Tokens, TreeId, WorkPath,
 };
 
 use crate::dice::Dice;
@@ -291,11 +291,20 @@ pub(crate) fn event(d: &mut Dice, variant: usize) -> Event {
     }
 }
 
+fn take_over(d: &mut Dice) -> TakeOver {
+    d.pick(&[TakeOver::Stalled, TakeOver::Authentication, TakeOver::Quota])
+}
+
 /// An effect of the kind `variant`, below [`EFFECTS`].
 pub(crate) fn effect(d: &mut Dice, variant: usize) -> Effect {
     match variant {
         0 => Effect::Preflight,
-        1 => Effect::Look { attempt: attempt(d), agent: agent(d), from: d.opt(Dice::u32) },
+        1 => Effect::Look {
+            attempt: attempt(d),
+            agent: agent(d),
+            from: d.opt(Dice::u32),
+            why: d.opt(take_over),
+        },
         2 => Effect::Implement { attempt: attempt(d), agent: agent(d), try_no: d.u32() },
         3 => Effect::Wait { attempt: attempt(d), ms: d.u64() },
         4 => Effect::Observe { attempt: attempt(d), unverifiable: d.flag() },
