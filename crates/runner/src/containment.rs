@@ -247,34 +247,30 @@ impl Keep {
             NetworkChoice::Loopback => "; network: a loopback of its own",
             NetworkChoice::None => "; no network",
         };
-        let mut limits = String::new();
-        let mut limit = |what: &str, value: Option<String>| {
-            if let Some(value) = value {
-                limits.push_str(&format!("; at most {value}{what}"));
-            }
-        };
-        limit(" processes", self.limits.processes.map(|n| n.to_string()));
-        limit(" of memory", self.limits.memory.map(|size| size.to_string()));
-        limit(" a file", self.limits.file_size.map(|size| size.to_string()));
-        format!("{fence}{network}{limits}")
+        let TreeLimits { processes, memory, file_size } = self.limits;
+        let limits = [
+            processes.map(|n| format!("; at most {n} processes")),
+            memory.map(|size| format!("; at most {size} of memory")),
+            file_size.map(|size| format!("; at most {size} a file")),
+        ];
+        format!("{fence}{network}{}", limits.into_iter().flatten().collect::<String>())
     }
 }
 
 /// The holders to try, in order; why one is not among them goes to `why_not`.
 fn holders(choice: FenceChoice, is_exposed: bool, why_not: &mut Vec<String>) -> Vec<Hold> {
-    let mut bubblewrap = || match bubblewrap_program() {
-        Some(program) => Some(Hold::Bubblewrap(program)),
-        None => {
+    let mut bubblewrap = || {
+        let program = bubblewrap_program();
+        if program.is_none() {
             why_not.push("bubblewrap is not installed".to_owned());
-            None
         }
+        program.map(Hold::Bubblewrap)
     };
     match choice {
         FenceChoice::Off => Vec::new(),
-        FenceChoice::Landlock => vec![Hold::Landlock],
         FenceChoice::Bubblewrap => bubblewrap().into_iter().collect(),
         FenceChoice::Auto if is_exposed => bubblewrap().into_iter().chain([Hold::Landlock]).collect(),
-        FenceChoice::Auto => vec![Hold::Landlock],
+        FenceChoice::Auto | FenceChoice::Landlock => vec![Hold::Landlock],
     }
 }
 
@@ -339,7 +335,8 @@ fn private_temp(run: &RunId) -> Result<PathBuf, StartError> {
         Err(e) => return Err(trouble(&e)),
     }
     let meta = std::fs::symlink_metadata(&folder).map_err(|e| trouble(&e))?;
-    if meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw() && meta.mode() & 0o077 == 0 {
+    if meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw() && meta.mode().trailing_zeros() >= 6
+    {
         return Ok(folder);
     }
     Err(trouble(&"it is there already and is no private folder of yours"))
