@@ -179,6 +179,8 @@ fn check(text: &str, event: &str) -> Result<(), Wrong> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const ENTRY: Entry = Entry { event: "PreToolUse", matcher: "^Bash$", timeout: 10 };
@@ -226,6 +228,80 @@ mod tests {
         for text in FILES {
             assert_eq!(ENTRY.removed(&added(text)).as_deref(), Ok(text));
             assert_eq!(ENTRY.removed(text).as_deref(), Ok(text), "there is none of ours");
+        }
+    }
+
+    /// Any JSON, with texts that look like its signs.
+    fn json() -> impl Strategy<Value = Value> {
+        let text = r#"[a-z{}\[\],:"\\\\\n ü]{0,6}"#;
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<i32>().prop_map(|n| Value::from(f64::from(n) / 2.0)),
+            text.prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 24, 4, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::vec((text, inner), 0..4)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    /// Settings with other people's hooks in them, or with none.
+    fn settings() -> impl Strategy<Value = Value> {
+        let group =
+            json().prop_map(|any| json!({"matcher": "x", "hooks": [{"type": "command", "command": any}]}));
+        let groups = prop::collection::vec(prop_oneof![group, json()], 1..3).prop_map(Value::from);
+        let hooks = prop_oneof![
+            Just(None),
+            json().prop_map(|any| Some(json!({"Stop": any}))),
+            groups.prop_map(|groups| Some(json!({"PreToolUse": groups}))),
+        ];
+        (prop::collection::vec(("[a-z]{1,3}", json()), 0..3), hooks, any::<bool>()).prop_map(
+            |(members, hooks, first)| {
+                let hooks = hooks.map(|hooks| ("hooks".to_owned(), hooks));
+                let (before, after) = if first { (hooks, None) } else { (None, hooks) };
+                Value::Object(before.into_iter().chain(members).chain(after).collect())
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn any_settings_get_it_and_get_rid_of_it(value in settings(), indent in 0_usize..4) {
+            let text = match indent {
+                0 => value.to_string(),
+                n => {
+                    let indent = [" ", "  ", "\t"][n - 1];
+                    let mut out = Vec::new();
+                    let printer = serde_json::ser::PrettyFormatter::with_indent(indent.as_bytes());
+                    let mut printer = serde_json::Serializer::with_formatter(&mut out, printer);
+                    serde::Serialize::serialize(&value, &mut printer).expect("a value can be printed");
+                    String::from_utf8(out).expect("JSON is UTF-8")
+                }
+            };
+            let with = added(&text);
+            let mut expected = value.clone();
+            let events = &mut expected["hooks"];
+            if events.is_null() {
+                *events = json!({});
+            }
+            let groups = &mut events["PreToolUse"];
+            if groups.is_null() {
+                *groups = json!([]);
+            }
+            groups.as_array_mut().expect("a list").push(ENTRY.group(COMMAND));
+            prop_assert_eq!(serde_json::from_str::<Value>(&with).ok(), Some(expected), "{}", with);
+            prop_assert_eq!(added(&with), with.clone());
+            let without = ENTRY.removed(&with);
+            if value.as_object().is_some_and(serde_json::Map::is_empty) {
+                prop_assert_eq!(without.as_deref(), Ok("{}"));
+            } else {
+                prop_assert_eq!(without, Ok(text));
+            }
         }
     }
 
