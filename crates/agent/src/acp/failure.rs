@@ -16,8 +16,9 @@ pub(super) struct Failure {
     pub(super) reset_at: Option<Timestamp>,
 }
 
-/// Reads an error by its code and its data. What neither explains is the server's own failure.
-pub(super) fn failure(method: &str, error: &Json<'_>, now: Timestamp) -> Failure {
+/// Reads an error by its code and its data. What neither explains is the server's own failure, or, in a turn in which the
+/// model was not heard of, [that of its service](faults::unexplained).
+pub(super) fn failure(method: &str, error: &Json<'_>, is_answered: bool, now: Timestamp) -> Failure {
     let code = error.get("code").and_then(Json::as_i64);
     let told = faults::of_error(error, now);
     let kind = told.kind.unwrap_or(match code {
@@ -25,7 +26,7 @@ pub(super) fn failure(method: &str, error: &Json<'_>, now: Timestamp) -> Failure
         Some(wire::NO_JSON | wire::INVALID_REQUEST | wire::NO_METHOD | wire::INVALID_PARAMS) | None => {
             FaultKind::Protocol
         }
-        Some(_) => FaultKind::Crashed,
+        Some(_) => faults::unexplained(is_answered || method != "session/prompt"),
     });
     let said = error.get("message").and_then(Json::as_str).unwrap_or("no message");
     let code = code.map_or_else(|| "no code".to_owned(), |code| code.to_string());
@@ -76,9 +77,18 @@ mod tests {
             (r#"{"code":7.5}"#, FaultKind::Protocol),
             ("{}", FaultKind::Protocol),
         ] {
-            let failure =
-                failure("session/prompt", &event::read(error.as_bytes()).expect("JSON"), Timestamp::now());
+            let read = event::read(error.as_bytes()).expect("JSON");
+            let of = |method, is_answered| failure(method, &read, is_answered, Timestamp::now());
+            let failure = of("session/prompt", true);
             assert_eq!(failure.kind, expected, "{error}");
+            if expected == FaultKind::Crashed {
+                assert_eq!(
+                    of("session/prompt", false).kind,
+                    FaultKind::Overloaded,
+                    "the model was not heard of"
+                );
+                assert_eq!(of("session/new", false).kind, FaultKind::Crashed);
+            }
             assert!(failure.message.starts_with("`session/prompt` failed: "), "{}", failure.message);
         }
     }

@@ -24,13 +24,17 @@ use crate::event::Json;
 
 /// What a turn may take to end once it was cancelled.
 const CANCELLED: Duration = Duration::from_secs(2);
+/// Servers (seen: Gemini CLI 0.61) tell a session's history beyond the answer that should end it. It is over when nothing
+/// has come for so long,
+const QUIET: Duration = Duration::from_millis(500);
+/// or, however much comes, after this time.
+const HISTORY: Duration = Duration::from_secs(10);
 /// A server that ends because everything is asked to end may be heard of before the asking.
 const ASKED_SOON: Duration = Duration::from_millis(500);
 
 /// Updates of a session that nothing is made of.
-const DULL: [&str; 17] = [
+const DULL: [&str; 16] = [
     "user_message_chunk",
-    "agent_thought_chunk",
     "plan",
     "plan_update",
     "plan_removed",
@@ -80,6 +84,8 @@ pub(super) struct Session<'a, 'p> {
     in_turn: bool,
     /// What is heard was said in an earlier attempt.
     is_history: bool,
+    /// The model was heard of in this turn.
+    is_answered: bool,
     asked: bool,
     /// Nothing is sent any more.
     is_over: bool,
@@ -115,6 +121,7 @@ impl<'a, 'p> Session<'a, 'p> {
             id: String::new(),
             in_turn: false,
             is_history: false,
+            is_answered: false,
             asked: false,
             is_over: false,
             ways_to_log_in: String::new(),
@@ -137,7 +144,7 @@ impl<'a, 'p> Session<'a, 'p> {
     fn work(&mut self) -> Result<String, Stop> {
         let initialized = self.initialize()?;
         let resumed = match self.task.session.clone() {
-            Some(id) => self.resume(id, &initialized)?,
+            Some(id) => self.resume(&id, &initialized)?,
             None => false,
         };
         if !resumed {
@@ -168,34 +175,47 @@ impl<'a, 'p> Session<'a, 'p> {
     }
 
     /// Goes on with a session, where the server can.
-    fn resume(&mut self, id: String, initialized: &Value) -> Result<bool, Stop> {
+    fn resume(&mut self, id: &str, initialized: &Value) -> Result<bool, Stop> {
         let can = &initialized["agentCapabilities"];
-        let method = if can["sessionCapabilities"]["resume"].is_object() {
-            "session/resume"
-        } else if can["loadSession"] == true {
-            // It tells all that was said before.
-            "session/load"
-        } else {
-            self.trouble("the server cannot go on with a session: a new one was begun");
-            return Ok(false);
-        };
-        let params = json!({"sessionId": id, "cwd": self.folder, "mcpServers": []});
-        self.is_history = true;
-        let answer = self.call(method, &params, Some(self.patience));
-        self.is_history = false;
-        match answer? {
-            Ok(result) => {
-                self.id = id;
-                self.tell_session(&result);
-                Ok(true)
+        // The first does not tell all that was said before.
+        let ways = [
+            ("session/resume", can["sessionCapabilities"]["resume"].is_object()),
+            ("session/load", can["loadSession"] == true),
+        ];
+        let mut why = "the server does not offer it".to_owned();
+        for (method, _) in ways.into_iter().filter(|(_, offered)| *offered) {
+            let params = json!({"sessionId": id, "cwd": self.folder, "mcpServers": []});
+            self.is_history = true;
+            match self.call(method, &params, Some(self.patience))? {
+                Ok(result) => {
+                    if method == "session/load" {
+                        self.hear_history()?;
+                    }
+                    self.is_history = false;
+                    id.clone_into(&mut self.id);
+                    self.tell_session(&result);
+                    return Ok(true);
+                }
+                Err(failure) if failure.kind == FaultKind::Authentication => return Err(self.failed(failure)),
+                Err(failure) => why = failure.message,
             }
-            Err(failure) if failure.kind == FaultKind::Authentication => Err(self.failed(failure)),
-            Err(failure) => {
-                self.trouble(&format!(
-                    "the session was not continued and a new one was begun: {}",
-                    failure.message
-                ));
-                Ok(false)
+        }
+        self.is_history = false;
+        self.trouble(&format!("the session was not continued and a new one was begun: {why}"));
+        Ok(false)
+    }
+
+    fn hear_history(&mut self) -> Result<(), Stop> {
+        let end = Instant::now() + HISTORY;
+        loop {
+            let until = end.min(Instant::now() + QUIET);
+            match self.next(Some(until)) {
+                None => return Ok(()),
+                Some(Happening::Said(line)) => {
+                    self.hear(&line, None)?;
+                }
+                Some(Happening::Closed) => return Err(self.closed("session/load")),
+                Some(Happening::Asked) => return Err(Stop::Asked),
             }
         }
     }
@@ -285,11 +305,7 @@ impl<'a, 'p> Session<'a, 'p> {
                         return Ok(answer);
                     }
                 }
-                Some(Happening::Closed) => {
-                    self.asked |=
-                        matches!(self.next(Some(Instant::now() + ASKED_SOON)), Some(Happening::Asked));
-                    return Err(if self.asked { Stop::Asked } else { Stop::Closed(method) });
-                }
+                Some(Happening::Closed) => return Err(self.closed(method)),
                 Some(Happening::Asked) if self.asked => {}
                 Some(Happening::Asked) => {
                     self.asked = true;
@@ -302,6 +318,15 @@ impl<'a, 'p> Session<'a, 'p> {
                 }
             }
         }
+    }
+
+    /// The server is gone, by itself or because everything is asked to end.
+    fn closed(&mut self, method: &'static str) -> Stop {
+        let soon = Instant::now() + ASKED_SOON;
+        if self.asked || matches!(self.next(Some(soon)), Some(Happening::Asked)) {
+            return Stop::Asked;
+        }
+        Stop::Closed(method)
     }
 
     /// What happens next; `None` when nothing does in time.
@@ -372,7 +397,7 @@ impl<'a, 'p> Session<'a, 'p> {
                 }
                 Ok(serde_json::to_value(result).unwrap_or_default())
             }
-            Err(error) => Err(failure::failure(method, error, Timestamp::now())),
+            Err(error) => Err(failure::failure(method, error, self.is_answered, Timestamp::now())),
         }
     }
 
@@ -392,6 +417,7 @@ impl<'a, 'p> Session<'a, 'p> {
             _ if self.is_history => {}
             "agent_message_chunk" => {
                 let chunk = update.get("content").and_then(|content| content.get("text")?.as_str());
+                self.is_answered |= chunk.is_some_and(|chunk| !chunk.is_empty());
                 if let Some(before) = self.words.add(text("messageId"), chunk.unwrap_or_default()) {
                     self.out.event(&before);
                 }
@@ -399,7 +425,9 @@ impl<'a, 'p> Session<'a, 'p> {
                     self.spent(tokens);
                 }
             }
+            "agent_thought_chunk" => self.is_answered = true,
             "tool_call" | "tool_call_update" => {
+                self.is_answered = true;
                 self.end_words();
                 let said = serde_json::to_value(update).unwrap_or_default();
                 for claim in self.calls.update(&said, self.files) {

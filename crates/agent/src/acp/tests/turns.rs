@@ -141,31 +141,43 @@ fn files_outside_of_the_workspace_are_not_served() {
 
 #[test]
 fn a_session_is_continued_and_its_history_is_no_claim() {
-    for (can, method) in [
-        (json!({"loadSession": true}), "session/load"),
-        (json!({"loadSession": true, "sessionCapabilities": {"resume": {}}}), "session/resume"),
+    let both = || json!({"loadSession": true, "sessionCapabilities": {"resume": {}}});
+    for (can, method, offered_in_vain) in [
+        (json!({"loadSession": true}), "session/load", false),
+        (both(), "session/resume", false),
+        (both(), "session/load", true),
     ] {
         let task = AcpTask { session: Some("s-0".to_owned()), ..task() };
         let ran = turn(tempfile::tempdir().expect("a folder").path(), &task, |peer| {
             let (_, id) = peer.expect("initialize");
             peer.answer(&id, &json!({"protocolVersion": 1, "agentCapabilities": can}));
+            if offered_in_vain {
+                let (_, id) = peer.expect("session/resume");
+                peer.refuse(&id, &json!({"code": -32601, "message": "Method not found"}));
+            }
             let (params, id) = peer.expect(method);
             assert_eq!(params["sessionId"], "s-0");
             let old = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "kind": "execute", "title": "make old",
                 "status": "completed"});
-            peer.notify(&old);
+            if method == "session/load" {
+                peer.notify(&old);
+            }
             peer.notify(
                 &json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "Old."}}),
             );
             let cost = |amount: f64| json!({"sessionUpdate": "usage_update", "cost": {"amount": amount, "currency": "USD"}});
             peer.notify(&cost(0.5));
             peer.answer(&id, &Value::Null);
+            if method == "session/load" {
+                // Some tell more of it when they have said that it is over.
+                peer.notify(&old);
+            }
             let (params, id) = peer.expect("session/prompt");
             assert_eq!(params["sessionId"], "s-0");
             peer.notify(&cost(0.75));
             peer.end_turn(&id);
         });
-        assert_eq!(ran.receipt.session.as_deref(), Some("s-0"));
+        assert_eq!((ran.receipt.session.as_deref(), ran.receipt.troubles.len()), (Some("s-0"), 0));
         assert_eq!((ran.receipt.commands.as_slice(), ran.receipt.last_words.as_deref()), (&[][..], None));
         assert_eq!(ran.receipt.cost.map(MicroUsd::micros), Some(250_000), "what this attempt cost");
     }
