@@ -1,5 +1,6 @@
 //! Runs a process tree to its verified end, on one thread.
 
+use std::ffi::OsString;
 use std::io::{self, PipeReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -30,6 +31,8 @@ const READ_SIZE: usize = 256 * 1024;
 const CANCEL_POLL: Duration = Duration::from_millis(50);
 /// How often the shim is looked at: a hostile program can stop it.
 const SHIM_LOOK: Duration = Duration::from_secs(1);
+/// How long something harmless may take.
+const TRIAL: Duration = Duration::from_secs(20);
 /// What is read after everything is dead: what the pipe still holds. More can only come from somebody outside of the
 /// tree who was handed the pipe.
 const DRAIN_LIMIT: u64 = 16 * 1024 * 1024;
@@ -53,6 +56,39 @@ impl ProcessSupervisor {
         // The child that opens this link is still a copy of us, so it names the file we were started from.
         let shim = if cfg!(target_os = "linux") { "/proc/self/exe".into() } else { std::env::current_exe()? };
         Ok(Self { shim, redactor, containment: Containment::NONE })
+    }
+
+    /// Starts something harmless in `dir`, to see whether what holds it can be laid here. Its log is written to the
+    /// folder `scratch` and removed again.
+    ///
+    /// # Errors
+    /// Why it cannot, in one line.
+    pub fn try_out(&self, dir: &Path, env: &[(OsString, OsString)], scratch: &Path) -> Result<(), String> {
+        let log = scratch.join("trial.log");
+        let launch = Launch {
+            argv: ["sh", "-c", ":"].map(Into::into).to_vec(),
+            dir: dir.to_owned(),
+            env: env.to_vec(),
+            stdin: None,
+            stdout: log.clone(),
+            stderr: log.clone(),
+            log_cap: 1 << 16,
+            tail_cap: 300,
+            timeout: Some(TRIAL),
+            idle: None,
+            grace: Duration::from_secs(1),
+            pid_file: None,
+        };
+        let ended = self.run(&launch, &Cancel::new());
+        let _ = std::fs::remove_file(&log);
+        match ended {
+            Ok(ended) if ended.wait.is_success() => Ok(()),
+            Ok(ended) => {
+                let said = String::from_utf8_lossy(&ended.stdout.tail);
+                Err(format!("{}, {}", ended.wait, said.trim()))
+            }
+            Err(error) => Err(error.to_string()),
+        }
     }
 
     /// The same, but what it launches is held by this.

@@ -5,21 +5,17 @@
 
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use triphammer_agent::{
     Containment, Fence, Hold, ProcessSupervisor, TreeLimits, Vendor, bubblewrap_program, named_in,
 };
 use triphammer_model::config::{FenceChoice, NetworkChoice, SandboxConfig, expanded};
-use triphammer_model::{Cancel, Digest, Launch, Redactor, RunId, Supervisor};
+use triphammer_model::{Digest, Redactor, RunId};
 
 use crate::environment::{self, Variables, get};
 use crate::error::StartError;
 use crate::settings::{AgentKind, AgentSettings};
 use crate::tool_caches;
-
-/// How long a trial may take.
-const TRIAL: Duration = Duration::from_secs(20);
 
 /// What holds a run. Its private temporary folder goes with it.
 #[derive(Debug)]
@@ -152,36 +148,13 @@ impl Keep {
 
     /// Starts something harmless under it.
     fn try_out(&self, ground: &Ground<'_>, env: &Variables) -> Result<(), String> {
-        let log = ground.scratch.join("trial.log");
-        let launch = Launch {
-            argv: ["sh", "-c", ":"].map(Into::into).to_vec(),
-            dir: ground.workspace.to_owned(),
-            env: env.clone(),
-            stdin: None,
-            stdout: log.clone(),
-            stderr: log.clone(),
-            log_cap: 1 << 16,
-            tail_cap: 300,
-            timeout: Some(TRIAL),
-            idle: None,
-            grace: Duration::from_secs(1),
-            pid_file: None,
-        };
-        let ended = self.gates(ground.workspace).run(&launch, &Cancel::new());
-        let _ = std::fs::remove_file(&log);
         let name = match &self.hold {
             None => "",
             Some(Hold::Landlock) => "Landlock: ",
             Some(Hold::Bubblewrap(_)) => "bubblewrap: ",
         };
-        match ended {
-            Ok(ended) if ended.wait.is_success() => Ok(()),
-            Ok(ended) => {
-                let said = String::from_utf8_lossy(&ended.stdout.tail);
-                Err(format!("{name}{}, {}", ended.wait, said.trim()))
-            }
-            Err(error) => Err(format!("{name}{error}")),
-        }
+        let tried = self.gates(ground.workspace).try_out(ground.workspace, env, ground.scratch);
+        tried.map_err(|why| format!("{name}{why}"))
     }
 
     /// What is protected and lies in something that is writable.

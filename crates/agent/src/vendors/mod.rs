@@ -115,6 +115,11 @@ impl Vendor {
         }
     }
 
+    /// Where its state usually is, below the person's folder.
+    pub fn state(&self) -> impl Iterator<Item = &'static str> {
+        self.state.iter().map(|(usual, _)| *usual)
+    }
+
     /// Whether a program of this name is it: by its own name, or as a server that brings it along (`claude-code-acp`).
     fn is_called(&self, program: &str) -> bool {
         let rest = program.strip_prefix(self.program);

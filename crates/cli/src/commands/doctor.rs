@@ -1,21 +1,23 @@
 //! `triphammer doctor`: what this machine has, and what is missing before a run could go well.
 
 use std::ffi::OsStr;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::json;
 use triphammer_agent::acp::{AcpAgent, AcpConfig};
 use triphammer_agent::native::{NativeAgent, NativeConfig};
 use triphammer_agent::{
-    CommandAgent, CommandConfig, Fence, Login, ProcessLimits, Program, PromptBy, ScriptedAgent, Vendor,
-    VendorAgent, VendorConfig,
+    CommandAgent, CommandConfig, Containment, Fence, Hold, Login, ProcessLimits, ProcessSupervisor, Program,
+    PromptBy, ScriptedAgent, TreeLimits, Vendor, VendorAgent, VendorConfig, bubblewrap_program,
 };
 use triphammer_gate::{Discovered, Gate, Packs, WorkFiles};
-use triphammer_model::config::{AgentConfig, AgentKind, VendorName};
-use triphammer_model::{Agent, AgentName, Redactor};
+use triphammer_model::config::{AgentConfig, AgentKind, FenceChoice, NetworkChoice, VendorName};
+use triphammer_model::{Agent, AgentName, Redactor, Size};
 
 use crate::args::HomeArgs;
 use crate::commands::auto;
@@ -25,6 +27,9 @@ use crate::say;
 
 /// Less free space than this is worth a warning: trees, logs and builds need it.
 const LITTLE_SPACE: u64 = 1 << 30;
+
+/// How long a tool may take to tell its version.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How much a finding weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -71,7 +76,7 @@ pub(crate) fn doctor(args: &HomeArgs) -> Outcome {
     if let Some(home) = &home {
         gates(&mut chart, home);
     }
-    sandbox(&mut chart);
+    sandbox(&mut chart, home.as_ref());
     if let Some(home) = &home {
         space(&mut chart, "runs", &home.path.join("runs"));
     }
@@ -145,12 +150,34 @@ fn tools(chart: &mut Chart) {
     }
 }
 
-/// The first line that a tool says about itself.
+/// The first line that a tool says about itself; nothing where it takes too long.
 fn version(path: &Path, arg: &str) -> Option<String> {
+    let mut command = Command::new(path);
     // Away from the workspace: a toolchain file there may make a tool fetch another version of itself.
-    let output = Command::new(path).arg(arg).current_dir("/").stdin(Stdio::null()).output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    output.status.success().then(|| text.lines().next().unwrap_or_default().trim().to_owned())
+    command.arg(arg).current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().ok()?;
+    let until = Instant::now() + PATIENCE;
+    let status = loop {
+        match child.try_wait().ok()? {
+            Some(status) => break status,
+            None if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
+            None => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return None;
+            }
+        }
+    };
+    let said = [first_line(child.stdout.take()), first_line(child.stderr.take())];
+    said.into_iter().flatten().next().filter(|_| status.success())
+}
+
+/// The first line that lies in a pipe. Whoever was left behind may hold it: what is there already is enough.
+fn first_line(pipe: Option<impl Read>) -> Option<String> {
+    let mut text = [0; 4096];
+    let got = pipe?.read(&mut text).ok()?;
+    let text = String::from_utf8_lossy(text.get(..got)?);
+    text.lines().next().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
 }
 
 /// Where a program is found on this process's PATH.
@@ -251,21 +278,42 @@ fn check_agent(name: &AgentName, config: &AgentConfig, home: &Home, path: &OsStr
 
 fn known_agents(chart: &mut Chart) {
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    for vendor in VendorName::ALL.map(Vendor::of) {
-        let Some(path) = on_path(vendor.program) else {
-            let cure = format!("not found on PATH; `{}` installs it", vendor.install);
-            chart.add("agents", vendor.kind, State::Note, cure);
-            continue;
-        };
-        let (state, login) = match vendor.login(|name| std::env::var_os(name), home.as_deref()) {
-            Login::Key(name) => (State::Ok, format!("its key is in {name}")),
-            Login::File(file) => (State::Ok, format!("logged in, by {}", file.display())),
-            Login::Nothing => {
-                (State::Note, format!("neither logged in nor a key in {}", vendor.keys.join(", ")))
-            }
-        };
-        chart.add("agents", vendor.kind, state, format!("found: {}; {login}", path.display()));
+    // Some take seconds to say who they are.
+    let looks: Vec<(&str, State, String)> = std::thread::scope(|scope| {
+        let home = home.as_deref();
+        let asked = VendorName::ALL
+            .map(Vendor::of)
+            .map(|vendor| (vendor, scope.spawn(move || known_agent(vendor, home))));
+        let lost = |_| (State::Note, "could not be looked at".to_owned());
+        asked
+            .into_iter()
+            .map(|(vendor, look)| {
+                let (state, detail) = look.join().unwrap_or_else(lost);
+                (vendor.kind, state, detail)
+            })
+            .collect()
+    });
+    for (kind, state, detail) in looks {
+        chart.add("agents", kind, state, detail);
     }
+}
+
+fn known_agent(vendor: &Vendor, home: Option<&Path>) -> (State, String) {
+    let Some(path) = on_path(vendor.program) else {
+        return (State::Note, format!("not found on PATH; `{}` installs it", vendor.install));
+    };
+    let (state, login) = match vendor.login(|name| std::env::var_os(name), home) {
+        Login::Key(name) => (State::Ok, format!("its key is in {name}")),
+        Login::File(file) => (State::Ok, format!("logged in, by {}", file.display())),
+        Login::Nothing => (State::Note, format!("neither logged in nor a key in {}", vendor.keys.join(", "))),
+    };
+    let states: Vec<String> = vendor.state().map(|state| format!("~/{state}")).collect();
+    let mut held = format!("its own state, which it may write: {}", states.join(", "));
+    if vendor.kind == "codex" {
+        held.push_str("; its own sandbox is off inside of ours");
+    }
+    let version = version(&path, "--version").unwrap_or_else(|| "of unknown version".to_owned());
+    (state, format!("{version}, {}; {login}; {held}", path.display()))
 }
 
 fn gates(chart: &mut Chart, home: &Home) {
@@ -310,18 +358,71 @@ fn gates(chart: &mut Chart, home: &Home) {
     }
 }
 
-fn sandbox(chart: &mut Chart) {
-    let landlock = if Fence::is_available() { "works here" } else { "does not work here" };
-    chart.add("sandbox", "landlock", State::Note, landlock);
-    let bwrap = on_path("bwrap");
-    let bwrap = bwrap.map_or_else(|| "not on PATH".to_owned(), |p| p.display().to_string());
-    chart.add("sandbox", "bubblewrap", State::Note, bwrap);
+/// What can be held here, each part tried, and what `[sandbox]` makes of it.
+fn sandbox(chart: &mut Chart, home: Option<&Home>) {
+    let nothing = Fence { hold: Hold::Landlock, writable: Vec::new(), read_only: Vec::new() };
+    let fence = |hold| Containment { fence: Some(Fence { hold, ..nothing.clone() }), ..Containment::NONE };
+    let landlock = trial(fence(Hold::Landlock));
+    chart.add("sandbox", "landlock", State::Note, word(&landlock));
+    let bubblewrap = match bubblewrap_program() {
+        None => Err("not on PATH: the package `bubblewrap` has it".to_owned()),
+        Some(program) => trial(fence(Hold::Bubblewrap(program))),
+    };
+    chart.add("sandbox", "bubblewrap", State::Note, word(&bubblewrap));
+    let network = trial(Containment { network: NetworkChoice::Loopback, ..Containment::NONE });
+    chart.add("sandbox", "own network", State::Note, word(&network));
+    for (name, limits) in [
+        ("process limit", TreeLimits { processes: Some(10_000), ..TreeLimits::NONE }),
+        ("memory limit", TreeLimits { memory: Some(Size::new(1 << 40)), ..TreeLimits::NONE }),
+    ] {
+        chart.add("sandbox", name, State::Note, word(&trial(Containment { limits, ..Containment::NONE })));
+    }
+    let choice = home.and_then(|home| home.config.sandbox.fence).unwrap_or_default();
+    let (state, held) = match choice {
+        FenceChoice::Off => {
+            (State::Note, "off, as configured: agent and gates write whatever you can write".to_owned())
+        }
+        FenceChoice::Landlock | FenceChoice::Bubblewrap => {
+            let works = if choice == FenceChoice::Landlock { &landlock } else { &bubblewrap };
+            match works {
+                Ok(()) => (State::Ok, HELD.to_owned()),
+                Err(_) => {
+                    (State::Missing, format!("`{}` is configured and does not work here", choice.as_str()))
+                }
+            }
+        }
+        FenceChoice::Auto if landlock.is_ok() => (State::Ok, HELD.to_owned()),
+        FenceChoice::Auto => {
+            (State::Note, "none works here: agent and gates write whatever you can write".to_owned())
+        }
+    };
+    chart.add("sandbox", "write fence", state, held);
     chart.add(
         "sandbox",
-        "write fence",
+        "not held",
         State::Note,
-        "none in this version: agent and gates can write whatever you can; run them as a user you trust with that",
+        "what agent and gates read, the network unless [sandbox] says so, and what they ask of programs that run already, \
+         by sockets such as Docker's; the agent's own state may hold settings that run programs",
     );
+}
+
+const HELD: &str = "agent and gates write to the workspace, a temporary folder of the run, tool caches, and the agent to its \
+                    own state";
+
+fn word(tried: &Result<(), String>) -> String {
+    match tried {
+        Ok(()) => "works here".to_owned(),
+        Err(why) => format!("does not work here: {}", why.replace('\n', "; ")),
+    }
+}
+
+/// Whether something harmless can be started under it.
+fn trial(containment: Containment) -> Result<(), String> {
+    let scratch = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let supervisor = ProcessSupervisor::of_this_binary(Redactor::default()).map_err(|e| e.to_string())?;
+    let path = std::env::var_os("PATH").map(|path| ("PATH".into(), path));
+    let env: Vec<_> = path.into_iter().collect();
+    supervisor.contained(containment).try_out(scratch.path(), &env, scratch.path())
 }
 
 /// Free space for a folder that may not exist yet.
