@@ -8,6 +8,7 @@ mod fake;
 mod gates;
 mod limits;
 mod processes;
+mod recorded;
 mod seeing;
 mod stalls;
 mod state;

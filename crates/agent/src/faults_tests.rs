@@ -197,3 +197,27 @@ fn only_the_object_in_a_message_is_read() {
         assert_eq!(of_message(message, now()), Told::default(), "{message}");
     }
 }
+
+#[test]
+fn the_documents_name_statuses_and_codes_that_mean_what_they_say() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/agents/faults.md");
+    let text = std::fs::read_to_string(file).unwrap_or_else(|e| panic!("{file}: {e}"));
+    let (_, rest) = text.split_once("<!-- codes: begin -->").expect("the mark of its beginning");
+    let (rows, _) = rest.split_once("<!-- codes: end -->").expect("the mark of its end");
+    let mut held = 0;
+    for row in rows.trim().lines().skip(2) {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [fault, statuses, codes] = cells[..] else { panic!("{row}") };
+        let kind = FaultKind::ALL.into_iter().find(|kind| kind.word() == fault.trim_matches('`'));
+        assert!(kind.is_some(), "{row}");
+        for status in statuses.split(", ").filter(|status| !status.is_empty()) {
+            assert_eq!(of_status(status.parse().expect(status)), kind, "{status}");
+            held += 1;
+        }
+        for code in codes.split(", ").map(|code| code.trim_matches('`')) {
+            assert_eq!(of_code(code), kind, "{code}");
+            held += 1;
+        }
+    }
+    assert!(held > 50, "{held} are held");
+}

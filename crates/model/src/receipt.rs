@@ -79,6 +79,38 @@ pub enum FaultKind {
     Protocol,
 }
 
+impl FaultKind {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Authentication,
+        Self::Quota,
+        Self::RateLimit,
+        Self::Overloaded,
+        Self::Crashed,
+        Self::Protocol,
+        Self::ContextOverflow,
+        Self::Refused,
+        Self::TimedOut,
+        Self::Idle,
+    ];
+
+    /// Its word, as files have it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Authentication => "authentication",
+            Self::RateLimit => "rate-limit",
+            Self::Quota => "quota",
+            Self::Overloaded => "overloaded",
+            Self::ContextOverflow => "context-overflow",
+            Self::Refused => "refused",
+            Self::Crashed => "crashed",
+            Self::TimedOut => "timed-out",
+            Self::Idle => "idle",
+            Self::Protocol => "protocol",
+        }
+    }
+}
+
 /// A fault with what is known about its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
@@ -171,4 +203,19 @@ pub struct Receipt {
     /// What could not be read of its stream or receipt file: kept, counted, never fatal.
     #[serde(default)]
     pub troubles: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_faults_word_is_the_one_in_files() {
+        for kind in FaultKind::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.word());
+        }
+        let mut words = FaultKind::ALL.map(FaultKind::word);
+        words.sort_unstable();
+        assert!(words.windows(2).all(|pair| pair[0] != pair[1]), "each once: {words:?}");
+    }
 }

@@ -124,7 +124,12 @@ fn computed_of(lines: &[JournalLine]) -> String {
             *calls.entry(by).or_default() += 1;
         }
     }
-    calls.iter().map(|(by, n)| format!("; {by} for {}", count(*n, "agent call"))).collect()
+    let mut told = String::new();
+    for (by, n) in calls {
+        // Writing to a String cannot fail.
+        let _ = write!(told, "; {by} for {}", count(n, "agent call"));
+    }
+    told
 }
 
 fn show_history(out: &mut String, history: &[AttemptSummary]) {
