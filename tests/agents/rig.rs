@@ -56,6 +56,8 @@ impl Rig {
     /// A home where the agent works in a folder of its own, held by one gate.
     pub(crate) fn new(real: &'static Real, gate: &str) -> Self {
         let rig = Self { home: TestHome::with_gates(&[("greeting", gate)]), real, url: OnceCell::new() };
+        // As a person's first run is: nothing says which fence, or what else may be written.
+        std::fs::remove_dir_all(rig.home.beside("user/.config")).unwrap();
         rig.home.write(format!("{WORK}/README.md"), "# Greetings\n");
         std::fs::create_dir(rig.home.beside("tmp")).unwrap();
         rig.home.write(
@@ -118,7 +120,7 @@ impl Rig {
         command.env("PATH", std::env::join_paths(path).unwrap());
         command.envs((self.real.exports)(self.url.get().unwrap()));
         // Codex makes no helpers where its own folder lies below the temporary one.
-        command.env("TMPDIR", self.home.beside("tmp"));
+        command.env("TMPDIR", self.home.beside("tmp")).env_remove("TRIPHAMMER_FENCE");
         command
     }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::Read;
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -172,10 +173,12 @@ fn version(path: &Path, arg: &str) -> Option<String> {
     said.into_iter().flatten().next().filter(|_| status.success())
 }
 
-/// The first line that lies in a pipe. Whoever was left behind may hold it: what is there already is enough.
-fn first_line(pipe: Option<impl Read>) -> Option<String> {
+/// The first line that lies in a pipe. Whoever was left behind may hold it: nothing is waited for.
+fn first_line(pipe: Option<impl Read + AsFd>) -> Option<String> {
+    let mut pipe = pipe?;
+    rustix::io::ioctl_fionbio(&pipe, true).ok()?;
     let mut text = [0; 4096];
-    let got = pipe?.read(&mut text).ok()?;
+    let got = pipe.read(&mut text).ok()?;
     let text = String::from_utf8_lossy(text.get(..got)?);
     text.lines().next().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
 }
