@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use triphammer_agent::Vendor;
-use triphammer_model::WorkPath;
 use triphammer_model::config::VendorName;
 use triphammer_model::movement::Standing;
+use triphammer_model::{GuardReport, WorkPath};
 use triphammer_testkit::{Failure, FakeModel, ModelRequest, Script, Step};
 
 use crate::rig::{Real, Rig, THREE_REQUESTS};
@@ -70,7 +70,7 @@ pub(crate) fn a_finding_is_mended(real: &'static Real) {
     // What it keeps for itself lies where it is known to, or in a tool's cache.
     let vendor = Vendor::of(VendorName::from_word(real.kind).unwrap());
     for path in rig.user_files() {
-        let known = vendor.state.iter().chain(&[".npm"]).any(|state| path.starts_with(state));
+        let known = vendor.state().chain([".npm"]).any(|state| path.starts_with(state));
         assert!(known, "{} writes {} in the user's folder", real.kind, path.display());
     }
 }
@@ -127,7 +127,19 @@ pub(crate) fn a_forced_push_is_refused(real: &'static Real, more: &str) {
     let told = requests[1].text();
     assert!(told.contains("triphammer refused this command"), "{told}");
     assert!(told.contains("It overwrites or deletes what others may already have"), "{told}");
-    let movement = rig.home.only_run().movement(1);
-    let moved: Vec<String> = movement.observed.iter().map(|seen| seen.path.to_string()).collect();
+    let run = rig.home.only_run();
+    let moved: Vec<String> = run.movement(1).observed.iter().map(|seen| seen.path.to_string()).collect();
     assert_eq!(moved, ["done.txt"], "the refused line was not run, the next one was");
+    let guard = std::fs::read(run.path().join("attempts/001/guard.json")).ok();
+    let guard = guard.map(|text| serde_json::from_slice::<GuardReport>(&text).unwrap());
+    let told = guard.map(|report| report.reported.iter().all(|one| one.refused));
+    let expected = match real.kind {
+        // A field of its own says so.
+        "claude" | "gemini" | "qwen" => Some(true),
+        // It looks like any command that failed.
+        "pi" => Some(false),
+        // What was refused is not mentioned, or looks like a call that was wrong.
+        _ => None,
+    };
+    assert_eq!(told, expected);
 }

@@ -273,9 +273,11 @@ mod tests {
     fn a_command_that_was_not_run_is_no_claim() {
         let mut heard = Heard::default();
         let at: Vec<_> = ["a", "b", "c", "d"].iter().filter_map(|c| heard.command(c, None)).collect();
+        heard.not_let("e");
         heard.refused(&[at[1], at[3], 9]);
         let kept: Vec<_> = heard.commands.iter().map(|c| c.command.as_str()).collect();
         assert_eq!(kept, ["a", "c"]);
+        assert_eq!(heard.into_receipt("x").refused, ["e", "b", "d"]);
     }
 
     #[test]

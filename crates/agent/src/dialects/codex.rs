@@ -34,8 +34,10 @@ impl Codex {
             Some("error") | None => return,
             Some("command_execution") => {
                 self.calls.close(id);
-                if status != "declined" {
-                    let command = text(item, &["command"]).unwrap_or_default();
+                let command = text(item, &["command"]).unwrap_or_default();
+                if status == "declined" {
+                    heard.not_let(command);
+                } else {
                     heard.command(command, exit(item, &["exit_code"]));
                 }
             }

@@ -77,18 +77,13 @@ impl Gemini {
                 }
             }
             Act::Command(command) => {
-                let refused = matches!(
-                    text(event, &["error", "type"]),
-                    Some(
-                        "execution_denied"
-                            | "policy_violation"
-                            | "invalid_tool_params"
-                            | "tool_not_registered"
-                            | "path_not_in_workspace"
-                    )
-                );
-                if !refused {
-                    heard.command(&command, None);
+                match text(event, &["error", "type"]) {
+                    Some("execution_denied" | "policy_violation") => heard.not_let(&command),
+                    // Its call was wrong, so that nothing was run.
+                    Some("invalid_tool_params" | "tool_not_registered" | "path_not_in_workspace") => {}
+                    _ => {
+                        heard.command(&command, None);
+                    }
                 }
             }
         }

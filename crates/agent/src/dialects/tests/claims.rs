@@ -101,7 +101,7 @@ fn a_command_that_was_refused_was_not_run() {
     let item = json!({"id": "i", "type": "command_execution", "command": "rm -rf /", "status": "declined"});
     let started = json!({"type": "item.started", "item": item});
     let codex = receipt("codex", &[started, json!({"type": "item.completed", "item": item})]);
-    assert_eq!(codex.commands, []);
+    assert_eq!((codex.commands, codex.refused), (vec![], vec!["rm -rf /".to_owned()]));
 
     let state =
         json!({"status": "error", "input": {"command": "rm"}, "error": "The user rejected permission"});
@@ -113,14 +113,24 @@ fn a_command_that_was_refused_was_not_run() {
         "parameters": {"command": "rm"}});
     let refused = json!({"type": "tool_result", "tool_id": "1", "status": "error",
         "error": {"type": "execution_denied", "message": "no"}});
-    assert_eq!(receipt("gemini", &[call, refused]).commands, []);
+    let gemini = receipt("gemini", &[call, refused]);
+    assert_eq!((gemini.commands, gemini.refused), (vec![], vec!["rm".to_owned()]));
 
     for (vendor, tool) in [("claude", "Bash"), ("qwen", "run_shell_command")] {
         let mut events = messages(tool, &json!({"command": "rm"}), true, &json!(null)).to_vec();
         events.push(json!({"type": "result", "subtype": "success", "is_error": false,
             "permission_denials": [{"tool_name": tool, "tool_use_id": "1", "tool_input": {"command": "rm"}}]}));
-        assert_eq!(receipt(vendor, &events).commands, [], "{vendor}");
+        let receipt = receipt(vendor, &events);
+        assert_eq!((receipt.commands, receipt.refused), (vec![], vec!["rm".to_owned()]), "{vendor}");
     }
+    let own = receipt(
+        "own",
+        &[
+            json!({"type": "refused", "command": "rm", "why": "no"}),
+            json!({"type": "end", "stop_reason": "done"}),
+        ],
+    );
+    assert_eq!((own.commands, own.refused), (vec![], vec!["rm".to_owned()]));
 }
 
 #[test]
