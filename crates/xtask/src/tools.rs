@@ -23,6 +23,9 @@ const TOOLS: &[Tool] = &[
         package: "git",
         needed_by: &["triphammer-workspace", "triphammer-runner", "triphammer", "triphammer-tests"],
     },
+    // Without it the tests of its fence check that it is missed.
+    Tool { name: "bwrap", package: "bubblewrap", needed_by: &[] },
+    Tool { name: "python3", package: "python3", needed_by: &["triphammer-agent", "triphammer-tests"] },
     Tool { name: "kill", package: "procps", needed_by: &["triphammer-agent"] },
     Tool { name: "mkfifo", package: "coreutils", needed_by: &["triphammer-agent", "triphammer-workspace"] },
 ];

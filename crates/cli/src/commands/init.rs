@@ -130,8 +130,8 @@ fn configuration(packs: &BTreeMap<String, Vec<String>>, agents: &[&str]) -> Stri
 # isolate = "in-place"      # or "worktree" (a private clone) or "copy": then `triphammer apply` lands the work
 
 # Who can work. {on_path}
-# Those work by their names, with their own logins and keys, and need no section here. Their rights are yours: no write
-# fence holds them. `triphammer doctor` says which are logged in.
+# Those work by their names, with their own logins and keys, and need no section here; `auto` is the first that can work.
+# `triphammer doctor` says which are logged in, and what holds them.
 # [agents.claude]
 # kind = "claude"
 # model = "opus"            # its own choice where none is named
@@ -156,6 +156,10 @@ fn configuration(packs: &BTreeMap<String, Vec<String>>, agents: &[&str]) -> Stri
 # [workspace]
 # setup = ["npm ci"]        # makes an isolated workspace usable
 # carry = [".env"]          # ignored files that it gets
+
+# [sandbox]
+# writable = ["~/.config/my-tool"]   # beside the workspace, tool caches and the agent's own state
+# network = "all"           # or "loopback", "none"
 
 # [secrets]
 # names = ["MY_TOKEN"]      # redacted in all that is written, beside what looks secret by name
