@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use triphammer_forge::{FaultAction, action_for};
-use triphammer_model::FaultKind;
+use triphammer_model::{FaultKind, SuspendReason, TakeOver};
 
 const BEGIN: &str = "<!-- made from the decisions: begin -->\n";
 const END: &str = "<!-- made from the decisions: end -->\n";
@@ -15,7 +15,13 @@ fn told(action: FaultAction) -> String {
     match action {
         FaultAction::RetryThenCount => format!("{again}; then the attempt counts"),
         FaultAction::RetryThenPark(reason) => format!("{again}; then parked as `{reason}`"),
-        FaultAction::ParkOrTakeOver(reason, _) => {
+        FaultAction::ParkOrTakeOver(reason, why) => {
+            let same = matches!(
+                (reason, why),
+                (SuspendReason::Authentication, TakeOver::Authentication)
+                    | (SuspendReason::Quota, TakeOver::Quota)
+            );
+            assert!(same, "who waits and who takes over do so for one reason: {reason}, {why:?}");
             format!("parked as `{reason}`, not charged; the next agent of a chain takes over instead")
         }
         FaultAction::Park(reason) => format!("parked as `{reason}`, not charged"),

@@ -11,7 +11,7 @@ use triphammer_model::process::WaitStatus;
 use triphammer_model::report::{GateKind, ReportFacts};
 use triphammer_model::{
     AgentName, Attempt, Digest, Effect, Event, Fault, FaultKind, Limits, MicroUsd, Outcome, Policy,
-    RejectReason, RunId, Span, SuspendReason, Tokens, TreeId,
+    RejectReason, RunId, Span, SuspendReason, TakeOver, Tokens, TreeId,
 };
 
 fn stamp(ms: u64) -> Stamp {
@@ -413,8 +413,7 @@ fn play(policy: Policy, limits: Limits, agents: usize, scenes: &[Scene]) -> Resu
                     } else {
                         prop_assert!(!stalled, "stalled only when the last agent stalls");
                         if fires {
-                            let handed =
-                                matches!(&effects[..], [Effect::Look { agent, .. }] if *agent != agent_now);
+                            let handed = matches!(&effects[..], [Effect::Look { agent, why: Some(TakeOver::Stalled), .. }] if *agent != agent_now);
                             let over = matches!(&effects[..], [Effect::End { .. }]);
                             prop_assert!(handed || over, "another agent takes over on a stall");
                             if over {
