@@ -12,7 +12,7 @@ use triphammer_model::{
     Agent, AgentError, AgentName, Cancel, Continuation, Performance, Redactor, Supervisor, Task,
 };
 
-use super::handed_on::{self, WithDigest};
+use super::handed_on::{self, Whole};
 use super::{Actions, Ask, COMMAND, NativeLimits, NativeTask};
 use crate::command::{contract_env, launch};
 use crate::limits::ProcessLimits;
@@ -142,7 +142,7 @@ impl Agent for NativeAgent {
             "try": task.try_no,
         });
         transcript.line("start", start).map_err(transcript_error())?;
-        let mut stream = Stream::new(Box::new(WithDigest::default()));
+        let mut stream = Stream::new(Box::new(Whole::default()));
         let ended = supervisor.run_heard(&launch, cancel, &mut |piece| stream.push(piece))?;
         let mut heard = stream.end();
         if let Some(error) = lost {

@@ -41,22 +41,31 @@ fn place(dir: &Path, session: &str) -> Option<(Attempt, PathBuf)> {
     Some((attempt, dir.parent()?.join(attempt.dir_name()).join(FILE)))
 }
 
-/// The loop's events, with the digest at their end.
+/// The loop's events, with those for whoever runs it.
 #[derive(Debug, Default)]
-pub(super) struct WithDigest(Own);
+pub(super) struct Whole(Own);
 
-impl Dialect for WithDigest {
+impl Dialect for Whole {
     fn passes(&mut self, kind: &str) -> bool {
         self.0.passes(kind)
     }
 
     fn event(&mut self, event: &Json<'_>, heard: &mut Heard) {
-        if event.get("type").and_then(Json::as_str) == Some("digest") {
-            let text = event.get("text").and_then(Json::as_str).unwrap_or_default();
-            let most = usize::try_from(LARGEST / 2).unwrap_or(usize::MAX);
-            heard.digest = (!text.is_empty()).then(|| head(text, most).into_owned());
-        } else {
-            self.0.event(event, heard);
+        match event.get("type").and_then(Json::as_str) {
+            Some("digest") => {
+                let text = event.get("text").and_then(Json::as_str).unwrap_or_default();
+                let most = usize::try_from(LARGEST / 2).unwrap_or(usize::MAX);
+                heard.digest = (!text.is_empty()).then(|| head(text, most).into_owned());
+            }
+            // A part of what was used is not what was used.
+            Some("uncounted") if heard.tokens.take().is_some() => {
+                let answers = event.get("answers").and_then(Json::as_u64).unwrap_or_default();
+                heard.trouble(format!(
+                    "the tokens of {answers} answers were not told, so that their sum is unknown"
+                ));
+            }
+            Some("uncounted") => {}
+            _ => self.0.event(event, heard),
         }
     }
 
@@ -71,7 +80,27 @@ impl Dialect for WithDigest {
 
 #[cfg(test)]
 mod tests {
+    use triphammer_model::Tokens;
+
     use super::*;
+
+    #[test]
+    fn a_part_of_the_tokens_is_not_their_sum() {
+        let tokens = |events: &[&str]| {
+            let mut stream = crate::stream::Stream::new(Box::new(Whole::default()));
+            for event in events {
+                stream.push(format!("{event}\n").as_bytes());
+            }
+            let receipt = stream.end().into_receipt("x");
+            (receipt.tokens.map(Tokens::total), receipt.troubles.len())
+        };
+        let (usage, end) =
+            (r#"{"type":"usage","input":3,"output":4}"#, r#"{"type":"end","stop_reason":"done"}"#);
+        let uncounted = r#"{"type":"uncounted","answers":2}"#;
+        assert_eq!(tokens(&[usage, end]), (Some(7), 0));
+        assert_eq!(tokens(&[usage, uncounted, end]), (None, 1));
+        assert_eq!(tokens(&[uncounted, end]), (None, 0));
+    }
 
     #[test]
     fn a_session_names_an_attempt_of_the_same_run() {

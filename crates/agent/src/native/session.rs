@@ -74,11 +74,14 @@ impl Stop {
     }
 }
 
-/// One more event, for the next attempt: what was done, in words.
+/// More events, for whoever runs the loop.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 enum Beyond {
+    /// For the next attempt: what was done, in words.
     Digest { text: String },
+    /// So many answers came without a count of their tokens, so that what was counted is not all.
+    Uncounted { answers: u64 },
 }
 
 /// The loop's state.
@@ -97,6 +100,8 @@ pub(super) struct Session<'a, 'p> {
     steps: u64,
     /// Tokens used; where the service does not say, an estimate.
     used: u64,
+    /// Answers whose tokens nobody told.
+    uncounted: u64,
     /// Answers in a row that held nothing to do.
     unreadable: u32,
 }
@@ -127,6 +132,7 @@ impl<'a, 'p> Session<'a, 'p> {
             called: false,
             steps: 0,
             used: 0,
+            uncounted: 0,
             unreadable: 0,
         })
     }
@@ -135,6 +141,9 @@ impl<'a, 'p> Session<'a, 'p> {
     pub(super) fn run(mut self) -> Stop {
         self.printer.print(&OwnEvent::Session { id: None, model: Some(self.task.model.clone()) });
         let stop = self.work();
+        if self.uncounted > 0 {
+            self.printer.print(&Beyond::Uncounted { answers: self.uncounted });
+        }
         let digest = self.executor.ledger.digest();
         if !digest.is_empty() {
             self.printer.print(&Beyond::Digest { text: digest });
@@ -276,6 +285,7 @@ impl<'a, 'p> Session<'a, 'p> {
             self.spend(tokens);
         } else {
             // Unknown is not printed. For the bound it has to be something.
+            self.uncounted += 1;
             let said: usize = reply.calls.iter().map(|call| call.arguments.len()).sum();
             let said = (said + reply.text.len()) as u64;
             self.used = self.used.saturating_add(estimate + said / 3);

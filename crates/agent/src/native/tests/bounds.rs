@@ -32,6 +32,10 @@ fn steps_and_tokens() {
     let ran = run(&limited(json!({ "tokens": 2000 })), vec![silent(), silent(), silent(), silent()]);
     assert_eq!((ran.stop, ran.receipt.tokens, ran.receipt.cost), (Stop::Tokens, None, None));
     assert!(ran.left > 0);
+    assert_eq!(ran.events("uncounted").len(), 1);
+    // Told for one answer and not for another is not told.
+    let ran = run(&task(dir.path(), json!({})), vec![list(), silent(), done()]);
+    assert_eq!((ran.events("uncounted").len(), ran.receipt.tokens), (1, None));
 }
 
 #[test]

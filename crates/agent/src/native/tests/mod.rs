@@ -19,7 +19,6 @@ use super::ask::{AllowAll, Ask};
 use super::print::Printer;
 use super::session::{Session, Stop};
 use super::task::NativeTask;
-use crate::dialects::Own;
 use crate::stream::Stream;
 
 /// A model that answers what it was told to.
@@ -110,7 +109,7 @@ fn heard(out: &[u8]) -> (Vec<Value>, Receipt) {
         .map(|line| serde_json::from_slice(line).expect("a line"))
         .collect();
     assert_eq!(events.last().map(|event| &event["type"]), Some(&json!("end")), "{events:?}");
-    let mut stream = Stream::new(Box::<Own>::default());
+    let mut stream = Stream::new(Box::<super::handed_on::Whole>::default());
     stream.push(out);
     (events, stream.end().into_receipt("native"))
 }
