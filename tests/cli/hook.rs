@@ -76,7 +76,9 @@ fn the_workspace_is_the_runs_or_the_agents_or_the_folder() {
     let link = home.beside("link");
     symlink(&work, &link).unwrap();
     let call = bash(work.join("sub").to_str().unwrap(), "rm -rf ../target");
-    let_through(&told(&home, &call, &[("TRIPHAMMER_WORKSPACE", link.to_str().unwrap())]));
+    let vars = [("TRIPHAMMER_WORKSPACE", link.to_str().unwrap()), ("TMPDIR", "/elsewhere")];
+    let_through(&told(&home, &call, &vars));
+    refused(&told(&home, &call, &vars[1..]), "deletes a directory tree");
 }
 
 #[test]

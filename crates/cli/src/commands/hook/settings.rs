@@ -367,6 +367,13 @@ mod tests {
     }
 
     #[test]
+    fn it_stays_where_a_person_moved_it() {
+        let group = ENTRY.group(COMMAND);
+        let text = json!({"hooks": {"PreToolUse": [group, {"matcher": "x", "hooks": []}]}}).to_string();
+        assert_eq!(added(&text), text);
+    }
+
+    #[test]
     fn whose_a_command_is() {
         for (command, expected) in [
             ("/opt/triphammer hook pre-tool", true),

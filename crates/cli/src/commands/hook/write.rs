@@ -154,3 +154,51 @@ fn beside(path: &Path, what: &str) -> PathBuf {
     name.push(format!(".triphammer-{what}"));
     path.with_file_name(name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(text: &str) -> (tempfile::TempDir, Target) {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("s.json");
+        fs::write(&path, text).expect("a file");
+        let target = Target::read(&path).unwrap_or_else(|failure| panic!("{}", failure.message));
+        (dir, target)
+    }
+
+    #[test]
+    fn what_somebody_else_wrote_meanwhile_is_not_lost() {
+        let (dir, target) = target("{}");
+        fs::write(&target.path, "{\"theirs\": 1}").expect("a file");
+        let failure = target.write("{\"ours\": 1}").expect_err("it was changed");
+        assert!(failure.message.contains("changed by somebody else"), "{}", failure.message);
+        assert!(target.remove().is_err());
+        assert_eq!(fs::read_to_string(&target.path).expect("a file"), "{\"theirs\": 1}");
+        assert_eq!(fs::read_dir(dir.path()).map(Iterator::count).ok(), Some(1), "nothing is left beside it");
+    }
+
+    #[test]
+    fn copies_of_one_moment_have_names_of_their_own() {
+        let (_dir, target) = target("{}");
+        let first = target.back_up().ok().flatten().expect("a copy");
+        let second = target.back_up().ok().flatten().expect("a copy");
+        assert_ne!(first, second);
+        let mut both = vec![first, second];
+        both.sort();
+        both.reverse();
+        assert_eq!(target.copies(), both);
+    }
+
+    #[test]
+    fn what_is_no_file_of_settings_is_left_alone() {
+        let dir = tempfile::tempdir().expect("a folder");
+        assert!(Target::read(dir.path()).is_err());
+        let path = dir.path().join("s.json");
+        fs::write(&path, b"{\"a\": \"\xff\"}").expect("a file");
+        assert!(Target::read(&path).is_err());
+        let none =
+            Target::read(&dir.path().join("none")).unwrap_or_else(|failure| panic!("{}", failure.message));
+        assert_eq!((none.text.as_deref(), none.back_up().ok()), (None, Some(None)));
+    }
+}
