@@ -7,6 +7,7 @@
     reason = "a test that cannot go on says why and fails there"
 )]
 
+mod acp;
 mod claude;
 mod codex;
 mod gemini;

@@ -11,7 +11,7 @@ use triphammer_testkit::{Failure, FakeModel, ModelRequest, Script, Step};
 use crate::rig::{Real, Rig, THREE_REQUESTS};
 
 /// What the gate says of the first attempt's work, and in no other case: the brief shows its command line as well.
-const FINDING: &str = "unfriendly: echo grumpy";
+pub(crate) const FINDING: &str = "unfriendly: echo grumpy";
 
 /// A gate that a friendly greeting passes.
 const GATE: &str = "grep -q friendly hello.sh || { echo \"unfriendly: $(cat hello.sh)\"; exit 1; }";
@@ -35,7 +35,7 @@ fn script(work: &Path) -> impl Fn(&ModelRequest) -> Step + use<> {
 }
 
 /// Two attempts: the first fails its gate, the finding reaches the model, the second is accepted.
-fn strike(real: &'static Real, more: &str) -> (Rig, Vec<ModelRequest>) {
+pub(crate) fn strike(real: &'static Real, more: &str) -> (Rig, Vec<ModelRequest>) {
     let rig = Rig::new(real, GATE);
     let model = FakeModel::start(script(&rig.work()));
     rig.configure(&model.url(), more);

@@ -71,9 +71,8 @@ pub(crate) fn test(names: &[&str]) -> Result<(), String> {
         Err(what) => Err(what).into(),
     });
     for agent in &AGENTS {
-        let of_agent = format!("{}::", agent.name);
         let own: Vec<&str> =
-            tests.iter().map(String::as_str).filter(|test| test.starts_with(&of_agent)).collect();
+            tests.iter().map(String::as_str).filter(|test| agent.is_tested_by(test)).collect();
         let count = own.len() as u64;
         if !wanted(agent) {
             if names.is_empty() {
@@ -93,6 +92,12 @@ pub(crate) fn test(names: &[&str]) -> Result<(), String> {
 }
 
 impl Pinned {
+    /// Whether this is a test of it: by its own name, or as a protocol server.
+    fn is_tested_by(&self, test: &str) -> bool {
+        let test = test.strip_prefix("acp::").unwrap_or(test);
+        test.strip_prefix(self.name).is_some_and(|rest| rest.starts_with("::"))
+    }
+
     /// What it needs and this machine has not.
     fn lacks(&self) -> Option<&'static str> {
         let tool = match self.published {
@@ -193,6 +198,13 @@ mod tests {
         assert_eq!(names.len(), AGENTS.len());
         let refused = test(&["codex", "no-such-agent"]).unwrap_err();
         assert!(refused.contains("`no-such-agent`") && refused.contains("opencode"), "{refused}");
+    }
+
+    #[test]
+    fn tests_belong_to_the_agent_whose_name_they_bear() {
+        let pi = npm("pi", "pi", "1.0.0", true);
+        assert!(pi.is_tested_by("pi::works") && pi.is_tested_by("acp::pi::works"));
+        assert!(!pi.is_tested_by("pip::works") && !pi.is_tested_by("acp::works"));
     }
 
     #[test]

@@ -69,7 +69,10 @@ impl Call {
             self.command = Some(self.title.clone());
         }
         for part in said.get("content").and_then(Value::as_array).into_iter().flatten() {
-            if part.get("type").and_then(Value::as_str) == Some("diff")
+            let text = |name| part.get(name).and_then(Value::as_str);
+            let moves = text("oldText").is_none() || text("oldText") != text("newText");
+            if text("type") == Some("diff")
+                && moves
                 && let Some(path) = part.get("path").and_then(Value::as_str)
             {
                 self.differs(path, self.difference(part));
@@ -294,6 +297,7 @@ mod tests {
             (call("edit", "completed", diff(Value::Null), json!([])), vec!["edit Added a"]),
             (call("edit", "completed", diff(json!("")), place.clone()), vec!["edit Added a"]),
             (call("edit", "completed", diff(json!("y")), Value::Null), vec!["edit Changed a"]),
+            (call("edit", "completed", diff(json!("x")), Value::Null), vec![]),
             (call("delete", "completed", diff(json!("y")), Value::Null), vec!["delete Deleted a"]),
             (call("edit", "completed", json!("odd"), place.clone()), vec!["edit Changed b"]),
             (call("delete", "completed", Value::Null, place.clone()), vec!["delete Deleted b"]),
