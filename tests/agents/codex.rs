@@ -46,9 +46,6 @@ fn a_refused_key_suspends() {
 /// It runs only hooks that a person has trusted, unless it is told that somebody else vets them.
 #[test]
 fn a_forced_push_is_refused() {
-    scenes::a_forced_push_is_refused(
-        &CODEX,
-        "argv = [\"codex\", \"--dangerously-bypass-hook-trust\"]
-",
-    );
+    let trusting = "argv = [\"codex\", \"--dangerously-bypass-hook-trust\"]\n";
+    scenes::a_forced_push_is_refused(&CODEX, trusting);
 }

@@ -8,9 +8,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use triphammer_testkit::{Ran, TestHome, binary, wait_until};
+use triphammer_testkit::{FakeModel, Ran, Step, TestHome, binary, wait_until};
 
-use crate::common::strike;
+use crate::common::{SPEC, strike};
 
 /// `hook pre-tool` with this on its standard input, and with further variables.
 fn told(home: &TestHome, input: &[u8], vars: &[(&str, &str)]) -> Ran {
@@ -362,4 +362,35 @@ fn an_attempt_without_such_claims_has_no_report() {
     assert!(!run.path().join("attempts/001/guard.json").exists());
     let shown: Value = serde_json::from_str(&home.run(["show", "latest", "1", "--json"]).stdout).unwrap();
     assert_eq!((&shown["attempt"]["guard"], &shown["attempt"]["missing"]), (&Value::Null, &json!({})));
+}
+
+/// An agent that asks and is refused did not run it, and nobody says that it did.
+#[test]
+fn what_an_agent_was_refused_is_no_claim() {
+    let model = FakeModel::saying([
+        Step::ShellCall("touch done; git push --force".to_owned()),
+        Step::ShellCall("touch done".to_owned()),
+        Step::Text("Done.".to_owned()),
+    ]);
+    let home = TestHome::with_gates(&[("done", "test -f done")]);
+    home.write("specs/it.md", SPEC);
+    home.write(
+        "triphammer.toml",
+        &format!(
+            "[agents.coder]\nkind = \"native\"\nmodel = \"fake-1\"\nbase_url = \"{}/v1\"\n",
+            model.url()
+        ),
+    );
+    let ran = home.forge(["specs/it.md", "--agent", "coder"]);
+    ran.expect("accepted", "gates-passed", 1, 0);
+    assert!(ran.stdout.contains("the agent asked for `git push --force` and was refused"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("the agent says that it ran"), "{}", ran.stdout);
+    let run = home.only_run();
+    let receipt = run.receipt(1);
+    assert_eq!(receipt.refused, ["touch done; git push --force"]);
+    assert_eq!(receipt.commands.iter().map(|c| c.command.as_str()).collect::<Vec<_>>(), ["touch done"]);
+    let guard: Value = serde_json::from_str(&run.text("attempts/001/guard.json")).unwrap();
+    assert_eq!((&guard["reported"][0]["refused"], &guard["reported"][1]), (&json!(true), &Value::Null));
+    let shown = home.run(["show", "latest", "1"]).stdout;
+    assert!(shown.contains("refused, not run: `git push --force`"), "{shown}");
 }
