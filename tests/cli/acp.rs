@@ -123,15 +123,19 @@ fn a_session_is_continued() {
 }
 
 #[test]
-fn what_a_server_leaves_behind_dies_with_it() {
+fn a_server_that_does_not_leave_and_what_it_leaves_behind_are_killed() {
     let leave = "(setsid sh -c 'echo $$ > left; exec sleep 1000' >/dev/null 2>&1 &)
         while ! test -s left; do :; done
         echo friendly > hello.sh
-        result '{\"stopReason\":\"end_turn\"}'";
+        result '{\"stopReason\":\"end_turn\"}'
+        echo $$ > server
+        exec sleep 1000";
     let home = home_of(leave, "");
     run(&home).expect("accepted", "gates-passed", 1, 0);
-    let left: u32 = home.read("left").trim().parse().unwrap();
-    assert!(!triphammer_testkit::is_alive(left));
+    for file in ["left", "server"] {
+        let id: u32 = home.read(file).trim().parse().unwrap();
+        assert!(!triphammer_testkit::is_alive(id), "{file}");
+    }
     assert_eq!(left_over(&home), [0; 0]);
 }
 
