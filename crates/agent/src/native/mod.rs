@@ -115,7 +115,7 @@ fn start(
     };
     match session.run() {
         Stop::Fault | Stop::Unheard | Stop::Unreadable => 1,
-        Stop::Done | Stop::TurnEnded | Stop::Steps | Stop::Tokens => 0,
+        Stop::Done | Stop::TurnEnded | Stop::Steps | Stop::Tokens | Stop::Repeats => 0,
     }
 }
 

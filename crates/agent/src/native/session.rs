@@ -24,6 +24,8 @@ const WAITS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Du
 const LONGEST_WAIT: SignedDuration = SignedDuration::from_secs(60);
 /// Answers in a row that hold nothing that can be done, at most.
 const UNREADABLE: u32 = 4;
+/// Times that the same action may bring the same result in a row. From the second time on the model is told.
+const REPEATS: u32 = 6;
 /// Calls of one answer that are carried out.
 const CALLS: usize = 32;
 /// Bytes of an unreadable answer that stay in the conversation.
@@ -53,6 +55,8 @@ pub(super) enum Stop {
     Tokens,
     /// Too many answers in a row held nothing that could be done.
     Unreadable,
+    /// The same action brought the same result too many times in a row.
+    Repeats,
     /// The service failed, or cannot take the task.
     Fault,
     /// Nobody reads the events.
@@ -68,6 +72,7 @@ impl Stop {
             Self::Steps => "step-limit",
             Self::Tokens => "token-limit",
             Self::Unreadable => "unreadable-answers",
+            Self::Repeats => "repeats",
             Self::Fault => "fault",
             Self::Unheard => "unheard",
         }
@@ -104,6 +109,9 @@ pub(super) struct Session<'a, 'p> {
     uncounted: u64,
     /// Answers in a row that held nothing to do.
     unreadable: u32,
+    /// The last action with its result, and how often it came in a row.
+    last: Option<(Action, String)>,
+    repeated: u32,
 }
 
 impl<'a, 'p> Session<'a, 'p> {
@@ -134,6 +142,8 @@ impl<'a, 'p> Session<'a, 'p> {
             used: 0,
             uncounted: 0,
             unreadable: 0,
+            last: None,
+            repeated: 0,
         })
     }
 
@@ -391,7 +401,23 @@ impl<'a, 'p> Session<'a, 'p> {
     fn execute(&mut self, action: &Action, room: usize) -> (String, bool) {
         let outcome = self.executor.run(action, room);
         self.printer.print(&outcome.event);
-        (outcome.told, outcome.ok)
+        let told = self.compare(action, outcome.told);
+        (told, outcome.ok)
+    }
+
+    /// Small models do what worked once again and again instead of saying that they are done.
+    fn compare(&mut self, action: &Action, told: String) -> String {
+        if self.last.as_ref().is_some_and(|(done, result)| done == action && *result == told) {
+            self.repeated += 1;
+            let times = self.repeated;
+            return format!(
+                "{told}\n[The same action with the same result, {times} times in a row: nothing changes by it. If all is done, \
+                 use `done`; else do something else. After {REPEATS} times the work ends.]"
+            );
+        }
+        self.last = Some((action.clone(), told.clone()));
+        self.repeated = 1;
+        told
     }
 
     fn say(&mut self, text: &str) {
@@ -417,6 +443,9 @@ impl<'a, 'p> Session<'a, 'p> {
 
     /// Counts answers without anything to do.
     fn judge(&mut self, good: bool) -> Result<(), Stop> {
+        if self.repeated >= REPEATS {
+            return Err(Stop::Repeats);
+        }
         self.unreadable = if good { 0 } else { self.unreadable + 1 };
         if self.unreadable < UNREADABLE {
             return Ok(());

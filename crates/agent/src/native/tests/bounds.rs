@@ -39,6 +39,27 @@ fn steps_and_tokens() {
 }
 
 #[test]
+fn the_same_again_and_again() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let write = |text: &str| calls(&[("write", json!({ "path": "f", "content": text }))]);
+    let task = task(dir.path(), json!({}));
+    let ran = run(&task, (0..8).map(|_| write("x")).collect());
+    assert_eq!((ran.stop, ran.receipt.stop_reason.as_deref()), (Stop::Repeats, Some("repeats")));
+    // The first one made the file, so that its result is another one than the second's.
+    assert_eq!(ran.left, 1);
+    assert!(
+        !ran.told_in(2).contains("times in a row")
+            && ran.told_in(3).contains("2 times in a row: nothing changes")
+    );
+    // Another action in between begins the count anew, and so does another result.
+    let ran =
+        run(&task, (0..16).map(|n| if n % 2 == 0 { list() } else { write("x") }).chain([done()]).collect());
+    assert_eq!(ran.stop, Stop::Done);
+    let ran = run(&task, (0..8).map(|n| write(&n.to_string())).chain([done()]).collect());
+    assert_eq!(ran.stop, Stop::Done);
+}
+
+#[test]
 fn what_the_model_is_shown() {
     let dir = tempfile::tempdir().expect("a folder");
     std::fs::write(dir.path().join("long"), "0123456789\n".repeat(10_000)).expect("a file");
@@ -64,7 +85,7 @@ fn the_context_is_kept_below_its_limit() {
     // A service that counts nothing: a token is taken to have three bytes.
     let silent = |reply: Result<Reply, LlmError>| Ok(Reply { usage: None, ..reply.expect("a reply") });
     let mut replies: Vec<_> =
-        (0..12).map(|_| silent(calls(&[("read", json!({ "path": "long" }))]))).collect();
+        (0..12).map(|n| silent(calls(&[("read", json!({ "path": "long", "to": 400 - n }))]))).collect();
     replies.push(silent(calls(&[("shell", json!({ "command": "exit 5" }))])));
     // One answer whose arguments leave no room for anything else.
     let write = json!({ "path": "big", "content": "x".repeat(19_500) });
@@ -204,7 +225,7 @@ fn answers_that_are_cut_off() {
 #[test]
 fn too_many_calls_at_once_and_calls_after_the_end() {
     let dir = tempfile::tempdir().expect("a folder");
-    let many: Vec<_> = (0..40).map(|_| ("list", json!({}))).collect();
+    let many: Vec<_> = (0..40).map(|n| ("shell", json!({ "command": format!("echo {n}") }))).collect();
     let ran = run(&task(dir.path(), json!({})), vec![calls(&many), done()]);
     let Some(Message::Results(results)) = ran.requests[1].messages.last() else { panic!("no results") };
     assert_eq!((results.len(), results.iter().filter(|result| result.ok).count()), (40, 32));
