@@ -4,10 +4,14 @@ use triphammer_model::{ClaimKind, MicroUsd};
 
 use super::*;
 
-/// Plays a recording in a folder of this name.
-fn played(name: &str) -> (tempfile::TempDir, Ran) {
+fn recording(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/streams/acp-{name}.jsonl"));
-    let text = std::fs::read_to_string(&path).expect("a recording");
+    std::fs::read_to_string(path).expect("a recording")
+}
+
+/// Plays a recording in a folder of its own.
+fn played(name: &str) -> (tempfile::TempDir, Ran) {
+    let text = recording(name);
     let dir = tempfile::tempdir().expect("a folder");
     let folder = dir.path().to_str().expect("UTF-8").to_owned();
     let there = text.split("WORKDIR=").nth(1).and_then(|rest| rest.split('"').next()).expect("a folder");
@@ -61,5 +65,64 @@ fn each_is_heard_as_it_was_recorded() {
             files.iter().map(|file| (file.to_str().expect("UTF-8"), ClaimKind::Added)).collect();
         assert_eq!(told, files, "{name}");
         assert_eq!(receipt.last_words.as_deref(), Some("Done: wrote hello.sh and notes.md."), "{name}");
+    }
+}
+
+/// This value with each of its parts, one at a time, put in the place of another type's.
+fn garbled(value: &Value) -> Vec<Value> {
+    let others = [
+        Value::Null,
+        json!(-7),
+        json!(0.5),
+        json!("x"),
+        json!([[]]),
+        json!({"path": [], "a": {}}),
+        json!(true),
+    ];
+    let mut all: Vec<Value> = others.into_iter().filter(|other| other != value).collect();
+    match value {
+        Value::Object(fields) => {
+            for (name, part) in fields {
+                for part in garbled(part) {
+                    let mut whole = fields.clone();
+                    whole[name] = part;
+                    all.push(Value::Object(whole));
+                }
+            }
+        }
+        Value::Array(parts) => {
+            for (at, part) in parts.iter().enumerate().take(2) {
+                for part in garbled(part) {
+                    let mut whole = parts.clone();
+                    whole[at] = part;
+                    all.push(Value::Array(whole));
+                }
+            }
+        }
+        _ => {}
+    }
+    all
+}
+
+#[test]
+fn no_value_of_another_type_stops_a_turn() {
+    for name in ["opencode", "qwen", "gemini", "claude", "codex"] {
+        let text = recording(name);
+        let lines =
+            text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of a recording"));
+        let theirs = lines.filter(|line| line["dir"] == "agent->client" && line["method"].is_string());
+        // What every server offers as commands of its own is much, and of no interest.
+        let short = theirs.filter(|line| line.to_string().len() < 3_000);
+        let lines: Vec<Value> = short.flat_map(|line| garbled(&line)).collect();
+        assert!(lines.len() > 500, "{name}: {}", lines.len());
+        let ran = plain(|peer| {
+            let (_, id) = peer.prompted();
+            lines.iter().for_each(|line| peer.say(line));
+            // An answer of the client's for each request, and none is left out for want of a reader.
+            peer.end_turn(&id);
+            while peer.heard.recv().is_ok() {}
+        });
+        // One line in place of the answer may end the turn before, in its own way.
+        assert!(matches!(ran.stop, Stop::Ended(_)), "{name}: {:?}", ran.stop);
     }
 }
