@@ -121,6 +121,10 @@ mod tests {
             (r#"{"inputTokens":10,"outputTokens":5,"thoughtTokens":3,"totalTokens":18}"#, (10, 0, 8)),
             (r#"{"inputTokens":10,"outputTokens":5,"thoughtTokens":3,"totalTokens":15}"#, (10, 0, 5)),
             (
+                r#"{"inputTokens":10,"outputTokens":5,"cachedReadTokens":4,"thoughtTokens":3,"totalTokens":15}"#,
+                (6, 4, 5),
+            ),
+            (
                 r#"{"inputTokens":10,"outputTokens":5,"cachedReadTokens":2,"cachedWriteTokens":4,"totalTokens":21}"#,
                 (14, 2, 5),
             ),
