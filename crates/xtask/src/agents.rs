@@ -56,39 +56,49 @@ pub(crate) fn test(names: &[&str]) -> Result<(), String> {
         let known: Vec<&str> = AGENTS.iter().map(|agent| agent.name).collect();
         return Err(format!("no agent `{stranger}`; there are {}", known.join(", ")));
     }
+    let mut steps = Steps::begin(false);
+    add_steps(&mut steps, names, None)?;
+    steps.end()
+}
+
+/// The same as steps of a longer list. Without a binary one is built.
+pub(crate) fn add_steps(steps: &mut Steps, names: &[&str], binary: Option<&Path>) -> Result<(), String> {
     let all = std::env::var_os(ALL).is_some_and(|value| value == "1");
     let wanted = |agent: &Pinned| {
         if names.is_empty() { agent.always || all } else { names.contains(&agent.name) }
     };
     let folder = house::target()?.join("agents");
-    let mut steps = Steps::begin(false);
     let mut tests = Vec::new();
-    steps.step("build", || match build() {
+    steps.step("agents' tests", || match build(binary) {
         Ok(found) => {
             tests = found;
             Ok(()).into()
         }
         Err(what) => Err(what).into(),
     });
+    if tests.is_empty() {
+        return Ok(());
+    }
     for agent in &AGENTS {
         let own: Vec<&str> =
             tests.iter().map(String::as_str).filter(|test| agent.is_tested_by(test)).collect();
         let count = own.len() as u64;
         if !wanted(agent) {
             if names.is_empty() {
-                steps.not_run(agent.name, count, &format!("set {ALL}=1 to have its tests run"));
+                // Asked for by whoever has them; nobody else misses them.
+                println!("{}: its {count} tests are run with {ALL}=1", agent.name);
             }
             continue;
         }
         match agent.lacks() {
             Some(tool) => steps.not_run(agent.name, count, &format!("{tool} is missing")),
             None => steps.step(agent.name, || match agent.install(&folder) {
-                Ok(programs) => run(&own, programs),
+                Ok(programs) => run(&own, programs, binary),
                 Err(what) => Ended::Failed(Tally::default(), what),
             }),
         }
     }
-    steps.end()
+    Ok(())
 }
 
 impl Pinned {
@@ -156,9 +166,11 @@ fn gently(program: impl Into<OsString>) -> Command {
     command
 }
 
-/// Builds binary and tests, and returns the tests' names.
-fn build() -> Result<Vec<String>, String> {
-    steps::run(cargo(["build", "--locked", "--package", "triphammer"]))?;
+/// Builds the tests, and the binary where there is none, and returns the tests' names.
+fn build(binary: Option<&Path>) -> Result<Vec<String>, String> {
+    if binary.is_none() {
+        steps::run(cargo(["build", "--locked", "--package", "triphammer"]))?;
+    }
     let mut command = cargo(["test", "--locked", "--package", "triphammer-tests", "--test", "agents"]);
     command.args(["--", "--list", "--format", "terse"]).stderr(Stdio::inherit());
     let output = command.output().map_err(|e| format!("listing the tests: {e}"))?;
@@ -169,7 +181,7 @@ fn build() -> Result<Vec<String>, String> {
     Ok(listed.lines().filter_map(|line| Some(line.strip_suffix(": test")?.to_owned())).collect())
 }
 
-fn run(tests: &[&str], programs: PathBuf) -> Ended {
+fn run(tests: &[&str], programs: PathBuf, binary: Option<&Path>) -> Ended {
     if tests.is_empty() {
         return Ended::Failed(Tally::default(), "it has no tests".to_owned());
     }
@@ -177,6 +189,9 @@ fn run(tests: &[&str], programs: PathBuf) -> Ended {
     let mut command = cargo(words.iter().copied());
     command.args(["--locked", "--package", "triphammer-tests", "--test", "agents", "--no-fail-fast"]);
     command.args(["--", "--exact"]).args(tests).env(PROGRAMS, programs);
+    if let Some(binary) = binary {
+        command.env(suite::BINARY, binary);
+    }
     // The tests of other agents are left out on purpose; those that are not run are counted where they belong.
     let own = |tally: Tally| Tally { skipped: 0, ..tally };
     match steps::run_tests(command, kind) {

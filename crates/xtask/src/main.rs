@@ -21,7 +21,8 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask <chore>
 
-  test [--fail-fast]   install what the tests need (as root on Debian), then check and test everything
+  test [--fail-fast]   install what the tests need (as root on Debian), then check and test everything, the real agents
+                       codex, pi, mini and opencode included
   agents [NAME..]      install real agents below the target folder and run their tests; without a name, those of
                        codex, pi, mini and opencode, and with TRIPHAMMER_ALL_AGENTS=1 those of all
   gen [--check]        write the generated files, or say which are stale

@@ -5,10 +5,10 @@ use std::process::{Command, Stdio};
 use crate::house::{self, cargo};
 use crate::steps::{self, Ended, Steps};
 use crate::tally::Runner;
-use crate::{generated, tidy, tools};
+use crate::{agents, generated, tidy, tools};
 
 /// The variable that tells end-to-end tests where the binary is.
-const BINARY: &str = "TRIPHAMMER_BIN";
+pub(crate) const BINARY: &str = "TRIPHAMMER_BIN";
 
 /// Targets that hold tests; doctests are a step of their own.
 const TARGETS: [&str; 4] = ["--lib", "--bins", "--tests", "--examples"];
@@ -76,6 +76,7 @@ pub(crate) fn test(fail_fast: bool) -> Result<(), String> {
         steps::run_tests(command, kind)
     });
     steps.step("doctests", || steps::run_tests(runner(&["test", "--doc"]), Runner::Libtest));
+    agents::add_steps(&mut steps, &[], binary.as_deref())?;
     steps.end()
 }
 
