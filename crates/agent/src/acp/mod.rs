@@ -65,7 +65,7 @@ const LEAVE: Duration = Duration::from_secs(2);
 ///
 /// Exit status: 0 when the turn came to its end or was cancelled, 1 when it failed, 2 when there is no usable task.
 pub fn main(mut args: impl Iterator<Item = OsString>) -> ExitCode {
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut out = BufWriter::with_capacity(64 << 10, std::io::stdout().lock());
     let mut printer = Printer::new(&mut out);
     let done = match args.next() {
         Some(arg) => {

@@ -13,7 +13,7 @@ use super::lines::{self, Line};
 
 /// A longer line is passed over.
 const LONGEST: usize = 16 << 20;
-/// Lines that are read ahead.
+/// How often it is read ahead.
 const AHEAD: usize = 8;
 /// Bytes that wait for a server that does not read them.
 const WAITING: usize = 64 << 20;
@@ -33,7 +33,8 @@ pub(super) enum Happening {
 
 /// Both directions to a server.
 pub(super) struct Link {
-    pub(super) incoming: Receiver<Happening>,
+    /// What happens, as much at a time as was read at a time: small messages come by the thousand.
+    pub(super) incoming: Receiver<Vec<Happening>>,
     pub(super) outgoing: Outgoing,
 }
 
@@ -112,12 +113,12 @@ impl Server {
     }
 }
 
-fn listen_for_signals(tell: SyncSender<Happening>) -> io::Result<()> {
+fn listen_for_signals(tell: SyncSender<Vec<Happening>>) -> io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     let listen = move || {
         for _ in signals.forever() {
-            if tell.send(Happening::Asked).is_err() {
+            if tell.send(vec![Happening::Asked]).is_err() {
                 return;
             }
         }
@@ -126,13 +127,17 @@ fn listen_for_signals(tell: SyncSender<Happening>) -> io::Result<()> {
     Ok(())
 }
 
-fn read(mut reader: BufReader<std::process::ChildStdout>, tell: &SyncSender<Happening>) {
+fn read(mut reader: BufReader<std::process::ChildStdout>, tell: &SyncSender<Vec<Happening>>) {
+    let mut said = Vec::new();
     while let Ok(Some(line)) = lines::next(&mut reader, LONGEST) {
-        if tell.send(Happening::Said(line)).is_err() {
+        said.push(Happening::Said(line));
+        // Whole lines that are there already go along; for others nothing waits.
+        if !reader.buffer().contains(&b'\n') && tell.send(std::mem::take(&mut said)).is_err() {
             return;
         }
     }
-    let _ = tell.send(Happening::Closed);
+    said.push(Happening::Closed);
+    let _ = tell.send(said);
 }
 
 fn write(mut stdin: ChildStdin, queue: &Receiver<Vec<u8>>, waiting: &AtomicUsize) {

@@ -1,6 +1,7 @@
 //! One turn with a server: the handshake, the prompt, and whatever the server wants until it has answered that.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -73,6 +74,8 @@ pub(super) struct Session<'a, 'p> {
     files: &'a Files,
     judge: Judge,
     link: Link,
+    /// What has happened and is not seen to yet.
+    pending: VecDeque<Happening>,
     out: &'a mut Printer<'p>,
     patience: Duration,
     calls: Calls,
@@ -111,6 +114,7 @@ impl<'a, 'p> Session<'a, 'p> {
             files,
             judge: Judge::of(files.root()),
             link,
+            pending: VecDeque::new(),
             out,
             patience: Duration::from_secs(task.patience),
             calls: Calls::default(),
@@ -332,20 +336,23 @@ impl<'a, 'p> Session<'a, 'p> {
     /// What happens next; `None` when nothing does in time.
     fn next(&mut self, until: Option<Instant>) -> Option<Happening> {
         use std::sync::mpsc::RecvTimeoutError;
-        let Some(until) = until else {
-            if let Ok(happening) = self.link.incoming.try_recv() {
-                return Some(happening);
-            }
-            self.out.flush();
-            return Some(self.link.incoming.recv().unwrap_or(Happening::Closed));
-        };
-        self.out.flush();
-        let left = until.checked_duration_since(Instant::now())?;
-        match self.link.incoming.recv_timeout(left) {
-            Ok(happening) => Some(happening),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => Some(Happening::Closed),
+        if until.is_some_and(|until| Instant::now() >= until) {
+            return None;
         }
+        if let Some(happening) = self.pending.pop_front() {
+            return Some(happening);
+        }
+        self.out.flush();
+        let came = match until.map(|until| until.saturating_duration_since(Instant::now())) {
+            None => self.link.incoming.recv().ok(),
+            Some(left) => match self.link.incoming.recv_timeout(left) {
+                Ok(came) => Some(came),
+                Err(RecvTimeoutError::Timeout) => return None,
+                Err(RecvTimeoutError::Disconnected) => None,
+            },
+        };
+        self.pending.extend(came.unwrap_or_else(|| vec![Happening::Closed]));
+        self.pending.pop_front()
     }
 
     /// Takes a line in; the answer, where it is the one that is waited for.

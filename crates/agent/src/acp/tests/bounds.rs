@@ -33,7 +33,7 @@ fn a_server_that_talks_without_answering_is_not_waited_for_longer() {
     let task = AcpTask { patience: IMPATIENT, ..task() };
     let ran = turn(tempfile::tempdir().expect("a folder").path(), &task, |peer| {
         peer.expect("initialize");
-        while peer.tell.send(Happening::Said(Line::Whole(b"noise".to_vec()))).is_ok() {
+        while peer.happens(Happening::Said(Line::Whole(b"noise".to_vec()))).is_ok() {
             if matches!(peer.heard.try_recv(), Err(std::sync::mpsc::TryRecvError::Disconnected)) {
                 break;
             }
@@ -50,8 +50,7 @@ fn rubbish_is_counted_and_kept() {
         for line in ["[1]", "{\"jsonrpc\":\"2.0\"}", "{\"cut\":", "", "\u{7f}"] {
             peer.line(line);
         }
-        peer.tell
-            .send(Happening::Said(Line::TooLong { bytes: 99, head: b"{\"long\"".to_vec() }))
+        peer.happens(Happening::Said(Line::TooLong { bytes: 99, head: b"{\"long\"".to_vec() }))
             .expect("a client");
         peer.say(&json!({"method": "odd/news", "params": {}}));
         peer.say(&json!({"method": "$/progress"}));
@@ -127,7 +126,7 @@ fn a_server_that_dies_is_a_crash() {
 fn a_turn_is_cancelled_before_everything_ends() {
     let ran = plain(|peer| {
         peer.prompted();
-        peer.tell.send(Happening::Asked).expect("a client");
+        peer.happens(Happening::Asked).expect("a client");
         let (params, id) = peer.expect("session/cancel");
         assert_eq!((params, id), (json!({"sessionId": "s-1"}), Value::Null));
         let asked =
@@ -145,21 +144,21 @@ fn a_server_that_ends_with_everything_else_did_not_crash() {
     // The signal reaches it first.
     let ran = plain(|peer| {
         peer.prompted();
-        peer.tell.send(Happening::Closed).expect("a client");
-        peer.tell.send(Happening::Asked).expect("a client");
+        peer.happens(Happening::Closed).expect("a client");
+        peer.happens(Happening::Asked).expect("a client");
     });
     assert_eq!((ran.stop, ran.receipt.fault), (Stop::Asked, None));
     // It does not answer, and is not waited for.
     let ran = plain(|peer| {
         peer.prompted();
-        peer.tell.send(Happening::Asked).expect("a client");
+        peer.happens(Happening::Asked).expect("a client");
         peer.expect("session/cancel");
         while peer.heard.recv().is_ok() {}
     });
     assert_eq!((ran.stop, ran.receipt.fault), (Stop::Asked, None));
     let ran = plain(|peer| {
         peer.expect("initialize");
-        peer.tell.send(Happening::Asked).expect("a client");
+        peer.happens(Happening::Asked).expect("a client");
     });
     assert_eq!(ran.stop, Stop::Asked);
 }
@@ -172,7 +171,7 @@ fn a_server_that_asks_without_reading_is_given_up() {
         peer.prompted();
         for id in 0..20 {
             let read = json!({"id": id, "method": "fs/read_text_file", "params": {"path": "big"}});
-            if peer.tell.send(Happening::Said(Line::Whole(read.to_string().into_bytes()))).is_err() {
+            if peer.happens(Happening::Said(Line::Whole(read.to_string().into_bytes()))).is_err() {
                 break;
             }
         }

@@ -5,7 +5,7 @@ mod recorded;
 mod turns;
 
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SendError, SyncSender, sync_channel};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -23,10 +23,15 @@ use crate::stream::Stream;
 /// The server's end of a conversation.
 struct Peer {
     heard: Receiver<Vec<u8>>,
-    tell: SyncSender<Happening>,
+    tell: SyncSender<Vec<Happening>>,
 }
 
 impl Peer {
+    /// Lets something happen; the error is that the client is gone.
+    fn happens(&self, happening: Happening) -> Result<(), SendError<Vec<Happening>>> {
+        self.tell.send(vec![happening])
+    }
+
     /// The next message of the client's.
     #[track_caller]
     fn hear(&self) -> Value {
@@ -43,7 +48,7 @@ impl Peer {
     }
 
     fn line(&self, text: &str) {
-        self.tell.send(Happening::Said(Line::Whole(text.as_bytes().to_vec()))).expect("a client");
+        self.happens(Happening::Said(Line::Whole(text.as_bytes().to_vec()))).expect("a client");
     }
 
     fn say(&self, message: &Value) {
@@ -128,7 +133,7 @@ fn turn(folder: &Path, task: &AcpTask, server: impl FnOnce(&Peer) + Send) -> Ran
         let played = scope.spawn(move || {
             let peer = Peer { heard, tell };
             server(&peer);
-            let _ = peer.tell.send(Happening::Closed);
+            let _ = peer.happens(Happening::Closed);
             peer
         });
         let mut printer = Printer::new(&mut out);
