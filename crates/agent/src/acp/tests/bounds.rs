@@ -129,8 +129,7 @@ fn a_turn_is_cancelled_before_everything_ends() {
         peer.happens(Happening::Asked).expect("a client");
         let (params, id) = peer.expect("session/cancel");
         assert_eq!((params, id), (json!({"sessionId": "s-1"}), Value::Null));
-        let asked =
-            json!({"toolCall": {"toolCallId": "c", "kind": "execute", "title": "make"}, "options": []});
+        let asked = json!({"toolCall": {"toolCallId": "c", "kind": "execute", "title": "make"}, "options": [{"optionId": "once", "kind": "allow_once"}]});
         let answer = peer.ask(7, "session/request_permission", &asked);
         assert_eq!(answer["result"], json!({"outcome": {"outcome": "cancelled"}}));
         peer.answer(&json!(3), &json!({"stopReason": "cancelled"}));
