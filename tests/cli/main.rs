@@ -23,6 +23,7 @@ mod kill;
 mod native;
 mod person;
 mod plan;
+mod replay;
 mod restore;
 mod resume;
 mod store;

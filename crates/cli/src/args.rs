@@ -56,6 +56,10 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Print an attempt's agent output.
     Logs(LogsArgs),
+    /// Check that a run's record holds together: chain, decisions, artifacts, pins, trees, summary.
+    Verify(VerifyArgs),
+    /// Decide a recorded run again: as it was, or under another policy.
+    Replay(ReplayArgs),
     /// The guard for agents that ask before they run a command.
     Hook {
         #[command(subcommand)]
@@ -301,6 +305,32 @@ pub(crate) struct ShowArgs {
     pub(crate) run: String,
     /// The attempt.
     pub(crate) attempt: Option<u32>,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct VerifyArgs {
+    /// The run.
+    pub(crate) run: String,
+    /// Also read the contents of the files in its trees.
+    #[arg(long)]
+    pub(crate) deep: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ReplayArgs {
+    /// The run.
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) run: Option<String>,
+    /// Every run of this home.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Decide under another policy, such as `breaker.proofs=2`; repeatable.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) policy: Vec<String>,
     #[command(flatten)]
     pub(crate) home: HomeArgs,
 }

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use triphammer_forge::{MACHINE_VERSION, Machine};
+use triphammer_forge::{Beyond, MACHINE_VERSION, Machine, Would, replay, what_if};
 use triphammer_model::event::{AgentFacts, Isolation, PreflightFacts, Stamp, Started};
 use triphammer_model::movement::MovementFacts;
 use triphammer_model::policy::{ClaimPolicy, IdentityPolicy, InfrastructurePolicy, MovementPolicy};
 use triphammer_model::process::WaitStatus;
 use triphammer_model::report::{GateKind, ReportFacts};
 use triphammer_model::{
-    AgentName, Attempt, Digest, Effect, Event, Fault, FaultKind, Limits, MicroUsd, Outcome, Policy,
-    RejectReason, RunId, Span, SuspendReason, TakeOver, Tokens, TreeId,
+    AgentName, Attempt, Digest, Effect, Event, Fault, FaultKind, JournalLine, Limits, MicroUsd, Outcome,
+    Policy, RejectReason, RunId, SCHEMA, Span, SuspendReason, TakeOver, Tokens, TreeId,
 };
 
 fn stamp(ms: u64) -> Stamp {
@@ -139,6 +139,7 @@ struct Past {
 
 struct Driver {
     machine: Machine,
+    lines: Vec<JournalLine>,
     policy: Policy,
     ms: u64,
     past: Vec<Past>,
@@ -156,7 +157,19 @@ impl Driver {
     fn send(&mut self, event: &Event) -> Vec<Effect> {
         assert!(self.machine.expects(event), "the driver sent what nobody waits for: {event:?}");
         self.seen_ms = self.ms;
-        self.machine.handle(stamp(self.ms), event)
+        let stamp = stamp(self.ms);
+        let effects = self.machine.handle(stamp, event);
+        self.lines.push(JournalLine {
+            schema: SCHEMA,
+            seq: self.lines.len() as u64,
+            prev: Digest::zero(),
+            at: stamp.at,
+            elapsed_ms: stamp.elapsed_ms,
+            event: event.clone(),
+            effects: effects.clone(),
+            sha256: None,
+        });
+        effects
     }
 
     fn resume(&mut self) -> Vec<Effect> {
@@ -196,6 +209,7 @@ fn touched_by(policy: Policy, m: &MovementFacts, first_unverifiable: bool) -> bo
 fn play(policy: Policy, limits: Limits, agents: usize, scenes: &[Scene]) -> Result<(), TestCaseError> {
     let mut d = Driver {
         machine: Machine::new(),
+        lines: vec![],
         policy,
         ms: 0,
         past: vec![],
@@ -445,7 +459,7 @@ fn play(policy: Policy, limits: Limits, agents: usize, scenes: &[Scene]) -> Resu
                 ] {
                     prop_assert_eq!(d.machine.handle(stamp(d.ms), &late), vec![]);
                 }
-                return Ok(());
+                return d.replays();
             }
             Effect::Hold { .. } => unreachable!("removed above"),
         }
@@ -454,6 +468,29 @@ fn play(policy: Policy, limits: Limits, agents: usize, scenes: &[Scene]) -> Resu
 }
 
 impl Driver {
+    /// What was recorded is decided in the same way again; and a breaker that asks for fewer equal reports never lets a run
+    /// go on for longer, nor does one that asks for more stop it sooner.
+    fn replays(&self) -> Result<(), TestCaseError> {
+        prop_assert!(replay(&self.lines).is_ok());
+        let same = what_if(&self.lines, self.policy);
+        prop_assert_eq!((&same.would, &same.lines), (&Would::AsRecorded, &self.lines));
+        for proofs in 2..6 {
+            let other = what_if(&self.lines, Policy { proofs, ..self.policy });
+            let stalled = Would::Ended(Outcome::Rejected { reason: RejectReason::Stalled });
+            if proofs <= self.policy.proofs {
+                prop_assert_ne!(other.would, Would::Unknown(Beyond::GoesOn));
+            } else {
+                prop_assert_ne!(other.would, stalled);
+            }
+        }
+        let mut altered = self.lines.clone();
+        let last = altered.len() - 1;
+        altered[last].effects = vec![Effect::Preflight];
+        let divergence = replay(&altered).expect_err("another last word");
+        prop_assert_eq!((divergence.seq, &divergence.now), (last as u64, &self.lines[last].effects));
+        Ok(())
+    }
+
     fn last_touched(&self, scene: &Scene) -> bool {
         // The unverifiable claim counted if it was the first one, that is, if this scene spent it.
         touched_by(self.policy, &scene.movement, self.first_unverifiable)

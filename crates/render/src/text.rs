@@ -7,7 +7,7 @@ use triphammer_model::text::marked;
 use triphammer_model::{CostBy, Tokens};
 
 /// Text of others on one line of at most `limit` characters, with the exact number of those left out.
-pub(crate) fn one_line(text: &str, limit: usize) -> String {
+pub fn one_line(text: &str, limit: usize) -> String {
     let text = marked(text.trim());
     let flat: String =
         text.split(['\n', '\t']).map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>().join(" ");

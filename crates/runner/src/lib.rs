@@ -31,6 +31,7 @@ mod resume;
 mod run;
 mod settings;
 mod tool_caches;
+mod verify;
 
 pub use acts::{ActError, apply, decide, restore, tell, undo};
 pub use error::{RunError, StartError};
@@ -40,3 +41,4 @@ pub use prepare::{Place, Request, prepare};
 pub use resume::reopen;
 pub use run::{Finished, Run, Timings};
 pub use settings::{AgentKind, AgentSettings, Settings};
+pub use verify::{Flaw, Verified, verify};

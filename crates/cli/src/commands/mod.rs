@@ -11,6 +11,7 @@ mod hook;
 mod init;
 mod logs;
 mod probe;
+mod replay;
 mod restore;
 mod resume;
 mod run;
@@ -19,6 +20,7 @@ mod show;
 mod spec;
 mod tell;
 mod undo;
+mod verify;
 
 use crate::args::{Command, SpecCommand};
 use crate::exit::{Exit, Outcome};
@@ -44,6 +46,8 @@ pub(crate) fn dispatch(command: Command) -> Exit {
         Command::Show(args) => show::show(&args),
         Command::Diff(args) => diff::diff(&args),
         Command::Logs(args) => logs::logs(&args),
+        Command::Verify(args) => verify::verify(&args),
+        Command::Replay(args) => replay::replay(&args),
         Command::Gc(args) => gc::gc(&args),
         Command::Hook { command } => hook::hook(&command),
     };

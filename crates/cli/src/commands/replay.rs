@@ -1,0 +1,179 @@
+//! `triphammer replay`: a recorded run decided again, as it was or under another policy.
+
+use serde_json::json;
+use triphammer_forge::{Beyond, Divergence, MACHINE_VERSION, WhatIf, Would, what_if};
+use triphammer_model::config::set_policy;
+use triphammer_model::policy::{IdentityPolicy, Policy};
+use triphammer_model::{Event, JournalLine, Redactor, RunId, RunSummary};
+use triphammer_render::{
+    Outlook, RunRow, TradeOff, WouldHave, count, outlook_json, outlook_text, trade_off_table,
+};
+use triphammer_store::{Runs, is_live, read_journal};
+
+use crate::args::ReplayArgs;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::home::Home;
+use crate::say;
+
+/// How many equal reports the table over all runs tries.
+const PROOFS: [u32; 4] = [2, 3, 4, 5];
+
+pub(crate) fn replay(args: &ReplayArgs) -> Outcome {
+    let home = Home::find(args.home.home.as_deref())?;
+    let runs = home.runs();
+    let changes: Vec<(&str, &str)> =
+        args.policy.iter().map(|entry| entry.split_once('=').unwrap_or((entry, ""))).collect();
+    // A name or a value that is none is told before any run is read.
+    changed(Policy::default(), &changes)?;
+    if args.all {
+        return all(&runs, &changes, args.home.json);
+    }
+    let wanted = args.run.as_deref().ok_or_else(|| Failure::usage("name a run, or --all"))?;
+    let id = runs.resolve(wanted).map_err(Failure::refused)?;
+    let lines = lines(&runs, &id)?;
+    if changes.is_empty() {
+        return Ok(again(&id, &lines, args.home.json));
+    }
+    let policy = changed(recorded_policy(&lines)?, &changes)?;
+    let outlook = outlook(&lines, policy, is_live(&runs.open(&id, Redactor::default()).journal()))?;
+    if args.home.json {
+        say::data(&outlook_json(&outlook, &policy).to_string());
+    } else {
+        say::text(&outlook_text(&outlook));
+    }
+    Ok(Exit::Done)
+}
+
+fn lines(runs: &Runs, id: &RunId) -> Result<Vec<JournalLine>, Failure> {
+    let dir = runs.open(id, Redactor::default());
+    let lines = read_journal(&dir.journal()).map_err(Failure::refused)?.lines;
+    let Some(Event::Started(started)) = lines.first().map(|line| &line.event) else {
+        return Err(Failure::refused(format!("journal of run {id} does not begin with `started`")));
+    };
+    if started.machine == MACHINE_VERSION {
+        return Ok(lines);
+    }
+    Err(Failure::refused(format!(
+        "run {id} was decided by rules of version {}, this triphammer decides by version {MACHINE_VERSION}; replay it with \
+         triphammer {}",
+        started.machine, started.version
+    )))
+}
+
+fn recorded_policy(lines: &[JournalLine]) -> Result<Policy, Failure> {
+    match lines.first().map(|line| &line.event) {
+        Some(Event::Started(started)) => Ok(started.policy),
+        _ => Err(Failure::refused("the journal does not begin with `started`")),
+    }
+}
+
+fn changed(mut policy: Policy, changes: &[(&str, &str)]) -> Result<Policy, Failure> {
+    for (key, value) in changes {
+        set_policy(&mut policy, key, value).map_err(Failure::usage)?;
+    }
+    Ok(policy)
+}
+
+/// The same events, the same machine: the same decisions, or the first that differs.
+fn again(id: &RunId, lines: &[JournalLine], json: bool) -> Exit {
+    let found = triphammer_forge::replay(lines).err();
+    if json {
+        let divergence = found
+            .as_deref()
+            .map(|d| json!({"line": d.seq + 1, "event": d.event, "recorded": d.recorded, "now": d.now}));
+        let identical = divergence.is_none();
+        let object = json!({
+            "schema": 1, "run": id, "identical": identical, "lines": lines.len(), "divergence": divergence,
+        });
+        say::data(&object.to_string());
+    } else {
+        match &found {
+            None => say::text(&format!(
+                "identical {id}: {} decided as recorded",
+                count(lines.len() as u64, "event")
+            )),
+            Some(found) => say::text(&divergence_text(id, found)),
+        }
+    }
+    if found.is_none() { Exit::Done } else { Exit::Refused }
+}
+
+fn divergence_text(id: &RunId, found: &Divergence) -> String {
+    let side = |effects: &[triphammer_model::Effect]| serde_json::to_string(effects).unwrap_or_default();
+    say::marked(&format!(
+        "diverges {id} at journal line {}, after `{}`\n  recorded  {}\n  now       {}",
+        found.seq + 1,
+        found.event,
+        side(&found.recorded),
+        side(&found.now)
+    ))
+    .into_owned()
+}
+
+fn outlook(lines: &[JournalLine], policy: Policy, live: bool) -> Result<Outlook, Failure> {
+    let fold = |lines: &[JournalLine]| {
+        RunSummary::fold(lines).ok_or_else(|| Failure::refused("the journal does not begin with `started`"))
+    };
+    let mut recorded = fold(lines)?;
+    // A run at rest without an end was killed, and a live one has none yet.
+    let row = RunRow::of(&recorded, live);
+    (recorded.outcome, recorded.reason) = (row.outcome, row.reason);
+    let WhatIf { lines: decided, would } = what_if(lines, policy);
+    let at = || fold(&decided).map(|summary| summary.attempts);
+    let would = match would {
+        Would::AsRecorded => WouldHave::GoneSo,
+        Would::Ended(_) => WouldHave::Ended(Box::new(fold(&decided)?)),
+        Would::Unknown(Beyond::GoesOn) => WouldHave::BeyondTheRecord(format!(
+            "it would have gone on after {}, and nobody recorded what came of that",
+            count(u64::from(at()?), "attempt")
+        )),
+        Would::Unknown(Beyond::OtherWork) => WouldHave::BeyondTheRecord(format!(
+            "after {} another agent, or another tree, would have been worked with, and nobody recorded what came of that",
+            count(u64::from(at()?), "attempt")
+        )),
+    };
+    Ok(Outlook { recorded, would })
+}
+
+/// The trade-off over every run of a home.
+fn all(runs: &Runs, changes: &[(&str, &str)], json: bool) -> Outcome {
+    let (mut read, mut diverging) = (Vec::new(), Vec::new());
+    for id in runs.ids().map_err(Failure::refused)? {
+        match lines(runs, &id) {
+            Ok(lines) => {
+                if triphammer_forge::replay(&lines).is_err() {
+                    diverging.push(id.clone());
+                }
+                let live = is_live(&runs.open(&id, Redactor::default()).journal());
+                read.push((lines, live));
+            }
+            Err(failure) => say::talk(&say::marked(&format!("left out: run {id}: {}", failure.message))),
+        }
+    }
+    let policies = if changes.is_empty() {
+        let identities = [IdentityPolicy::Bytes, IdentityPolicy::Normalised];
+        let grid = PROOFS.iter().flat_map(|proofs| identities.map(|identity| (*proofs, identity)));
+        grid.map(|(proofs, identity)| Policy { proofs, identity, ..Policy::default() }).collect()
+    } else {
+        vec![changed(Policy::default(), changes)?]
+    };
+    let mut rows = Vec::new();
+    for policy in policies {
+        let outlooks =
+            read.iter().map(|(lines, live)| outlook(lines, policy, *live)).collect::<Result<Vec<_>, _>>()?;
+        rows.push(TradeOff::of(policy, &outlooks));
+    }
+    if json {
+        let rows: Vec<_> = rows.iter().map(TradeOff::json).collect();
+        let object = json!({"schema": 1, "runs": read.len(), "diverging": diverging, "policies": rows});
+        say::data(&object.to_string());
+    } else if read.is_empty() {
+        say::talk(&format!("no run in `{}` yet", runs.path().display()));
+    } else {
+        say::text(&trade_off_table(&rows));
+        for id in &diverging {
+            say::text(&format!("diverges {id}: `triphammer replay {id}` shows where"));
+        }
+    }
+    Ok(if diverging.is_empty() { Exit::Done } else { Exit::Refused })
+}

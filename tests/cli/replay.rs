@@ -1,0 +1,252 @@
+//! Runs looked at afterwards: whether the record holds, whether it is decided the same way, what another policy would have done.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use triphammer_testkit::{Ran, TestHome};
+
+use crate::common::SPEC;
+
+fn home(gate: &str) -> TestHome {
+    let home = TestHome::with_gates(&[("done", gate)]);
+    home.write("specs/it.md", SPEC);
+    home
+}
+
+fn forge(home: &TestHome, line: &str, more: &[&str]) -> Ran {
+    home.forge([&["specs/it.md", "--agent-cmd", line], more].concat())
+}
+
+fn json(ran: &Ran) -> Value {
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|e| panic!("{e}: {}{}", ran.stdout, ran.stderr))
+}
+
+/// The record of the only run holds and is decided in the same way again.
+fn holds(home: &TestHome, what: &str) {
+    let verified = home.run(["verify", "latest", "--deep", "--json"]);
+    let found = json(&verified);
+    assert_eq!(
+        (verified.code, found["holds"].as_bool()),
+        (Some(0), Some(true)),
+        "{what}: {}",
+        verified.stdout
+    );
+    assert_eq!(found["found"]["flaws"], serde_json::json!([]), "{what}");
+    let replayed = home.run(["replay", "latest", "--json"]);
+    assert_eq!(
+        (replayed.code, json(&replayed)["identical"].as_bool()),
+        (Some(0), Some(true)),
+        "{what}: {}",
+        replayed.stdout
+    );
+}
+
+#[test]
+fn runs_of_every_outcome_hold_and_are_decided_the_same_way() {
+    let accepted = home("test -f done");
+    forge(&accepted, "touch done", &[]).expect("accepted", "gates-passed", 1, 0);
+    holds(&accepted, "accepted");
+    let undone = accepted.run(["undo", "latest"]);
+    assert_eq!(undone.code, Some(0), "{}", undone.stderr);
+    holds(&accepted, "undone afterwards");
+
+    let stalled = home("false");
+    forge(&stalled, "true", &["--attempts", "9"]).expect("rejected", "stalled", 3, 3);
+    holds(&stalled, "stalled");
+
+    let exhausted = home("false");
+    forge(&exhausted, "date +%N > x", &["--attempts", "2"]).expect("rejected", "attempts-exhausted", 2, 1);
+    holds(&exhausted, "exhausted");
+
+    let suspended = home("test -f done");
+    let fault = "echo '{\"fault\": {\"kind\": \"quota\"}}' > $TRIPHAMMER_RECEIPT; test -f ../go && touch done && \
+                 echo '{}' > $TRIPHAMMER_RECEIPT; true";
+    forge(&suspended, fault, &[]).expect("suspended", "quota", 0, 5);
+    holds(&suspended, "suspended");
+    std::fs::write(suspended.beside("go"), "").unwrap();
+    let resumed = suspended.run(["resume", "latest", "--json"]);
+    assert_eq!(resumed.code, Some(0), "{}{}", resumed.stdout, resumed.stderr);
+    holds(&suspended, "resumed");
+
+    let apart = home("test -f done");
+    forge(&apart, "touch done", &["--isolate", "copy"]).expect("accepted", "gates-passed", 1, 0);
+    assert_eq!(apart.run(["apply", "latest"]).code, Some(0));
+    holds(&apart, "applied");
+
+    let nothing = home("true");
+    forge(&nothing, "true", &[]).expect("nothing-to-do", "all-green", 0, 6);
+    holds(&nothing, "nothing to do");
+}
+
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    let mut folders = vec![dir.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            } else {
+                all.push(entry.path());
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+/// Every file of the record has one bit of a random byte turned, again and again: the file is named each time.
+#[test]
+fn a_flipped_bit_anywhere_in_a_run_is_named() {
+    let home = home("test -f done");
+    forge(&home, "echo $TRIPHAMMER_ATTEMPT > n; test $TRIPHAMMER_ATTEMPT = 2 && touch done; true", &[])
+        .expect("accepted", "gates-passed", 2, 0);
+    holds(&home, "before");
+    let dir = home.only_run().path().to_owned();
+    let mut flips = 0;
+    for file in files(&dir) {
+        let whole = std::fs::read(&file).unwrap();
+        let name = file.strip_prefix(&dir).unwrap().display().to_string();
+        // A journal has the most to lose.
+        for _ in 0..if name == "journal.jsonl" { 40 } else { 4 }.min(whole.len()) {
+            let mut bytes = whole.clone();
+            let at = fastrand::usize(..bytes.len());
+            bytes[at] ^= 1 << fastrand::u32(..8);
+            std::fs::write(&file, &bytes).unwrap();
+            let ran = home.run(["verify", "latest", "--json"]);
+            let found = json(&ran);
+            let flaws = found["found"]["flaws"].as_array().unwrap();
+            let is_named = flaws.iter().any(|flaw| flaw["place"].as_str().unwrap().starts_with(&name));
+            assert!(ran.code == Some(1) && is_named, "{name}, byte {at}: {}", ran.stdout);
+            flips += 1;
+        }
+        std::fs::write(&file, &whole).unwrap();
+    }
+    assert!(flips > 100, "{flips}");
+    holds(&home, "after");
+    // So is what was added, and what is gone.
+    std::fs::write(dir.join("attempts/001/more"), "").unwrap();
+    let added = home.run(["verify", "latest"]);
+    assert!(added.code == Some(1) && added.stdout.contains("attempts/001/more"), "{}", added.stdout);
+    std::fs::remove_file(dir.join("attempts/001/more")).unwrap();
+    std::fs::remove_file(dir.join("attempts/001/brief.md")).unwrap();
+    let gone = home.run(["verify", "latest"]);
+    assert!(
+        gone.code == Some(1) && gone.stdout.contains("attempts/001/brief.md: it is gone"),
+        "{}",
+        gone.stdout
+    );
+}
+
+#[test]
+fn a_tree_that_is_gone_or_damaged_is_named() {
+    let home = home("test -f done");
+    forge(&home, "echo content of its own > own; touch done", &[]).expect("accepted", "gates-passed", 1, 0);
+    let store = home.path().join("runs/.store.git");
+    let objects = files(&store.join("objects"));
+    let mut seen = 0;
+    for object in objects.iter().filter(|file| file.extension().is_none()) {
+        let whole = std::fs::read(object).unwrap();
+        // Of the byte before the checksum some bits mean nothing.
+        for at in (0..whole.len()).step_by(5).filter(|at| *at != whole.len() - 5) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x10;
+            std::fs::remove_file(object).unwrap();
+            std::fs::write(object, &bytes).unwrap();
+            let ran = home.run(["verify", "latest", "--deep", "--json"]);
+            assert_eq!(ran.code, Some(1), "byte {at} of {}: {}", object.display(), ran.stdout);
+            seen += 1;
+        }
+        // Gone is told without reading anything.
+        std::fs::remove_file(object).unwrap();
+        let gone = home.run(["verify", "latest"]);
+        assert_eq!(gone.code, Some(1), "{}: {}", object.display(), gone.stdout);
+        std::fs::write(object, &whole).unwrap();
+    }
+    assert!(seen > 5, "{seen}");
+    holds(&home, "put back");
+    std::fs::remove_dir_all(&store).unwrap();
+    let gone = home.run(["verify", "latest"]);
+    assert!(gone.code == Some(1) && gone.stdout.contains("the trees are gone"), "{}", gone.stdout);
+}
+
+#[test]
+fn another_decision_is_shown_with_both_sides() {
+    let home = home("false");
+    forge(&home, "true", &[]).expect("rejected", "stalled", 3, 3);
+    let journal = home.only_run().path().join("journal.jsonl");
+    // A whole new chain over another last decision: forged, and still not what the machine decides.
+    let mut head = "0".repeat(64);
+    let mut forged = String::new();
+    for line in std::fs::read_to_string(&journal).unwrap().lines() {
+        let mut value: Value = serde_json::from_str(line).unwrap();
+        if value["event"]["type"] == "sealed" {
+            break;
+        }
+        value["prev"] = head.into();
+        if value["effects"][0]["type"] == "end" {
+            value["effects"][0]["outcome"]["reason"] = "attempts-exhausted".into();
+        }
+        let text = value.to_string();
+        head = triphammer_model::Digest::of(&text).as_str().to_owned();
+        forged.push_str(&text);
+        forged.push('\n');
+    }
+    std::fs::write(&journal, forged).unwrap();
+    let ran = home.run(["replay", "latest"]);
+    assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("after `judged`"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("attempts-exhausted") && ran.stdout.contains("stalled"), "{}", ran.stdout);
+}
+
+#[test]
+fn another_policy_ends_sooner_kills_or_cannot_be_known() {
+    // The third attempt does it: a breaker that asks for two equal reports would have ended the run before.
+    let late = home("test -f done");
+    forge(&late, "test $TRIPHAMMER_ATTEMPT = 3 && touch done; true", &[]).expect(
+        "accepted",
+        "gates-passed",
+        3,
+        0,
+    );
+    let killed = json(&late.run(["replay", "latest", "--policy", "breaker.proofs=2", "--json"]));
+    assert_eq!(killed["recorded"]["outcome"], "accepted");
+    assert_eq!(
+        (&killed["would"]["outcome"], &killed["would"]["reason"]),
+        (&"rejected".into(), &"stalled".into())
+    );
+    assert_eq!((&killed["would"]["attempts"], &killed["killed"]), (&2.into(), &true.into()));
+
+    let stalled = home("false");
+    forge(&stalled, "true", &["--attempts", "9"]).expect("rejected", "stalled", 3, 3);
+    let sooner = json(&stalled.run(["replay", "latest", "--policy", "proofs=2", "--json"]));
+    assert_eq!((&sooner["would"]["attempts"], &sooner["saved"]["attempts"]), (&2.into(), &1.into()));
+    assert_eq!((&sooner["saved"]["cost_unknown"], &sooner["killed"]), (&1.into(), &false.into()));
+    let later = json(&stalled.run(["replay", "latest", "--policy", "breaker.proofs=4", "--json"]));
+    assert_eq!((&later["would"]["outcome"], &later["would"]["attempts"]), (&"unknown".into(), &Value::Null));
+    assert_eq!((&later["saved"], &later["killed"]), (&Value::Null, &Value::Null));
+    let same = json(&stalled.run(["replay", "latest", "--policy", "breaker.movement=stat", "--json"]));
+    assert_eq!((&same["would"]["outcome"], &same["would"]["attempts"]), (&"rejected".into(), &3.into()));
+
+    forge(&stalled, "true", &["--attempts", "9"]).expect("rejected", "stalled", 3, 3);
+    let all = json(&stalled.run(["replay", "--all", "--json"]));
+    assert_eq!((&all["runs"], &all["diverging"]), (&2.into(), &serde_json::json!([])));
+    let first = &all["policies"][0];
+    assert_eq!(
+        (&first["policy"]["proofs"], &first["ended_sooner"], &first["saved"]["attempts"]),
+        (&2.into(), &2.into(), &2.into())
+    );
+    let table = stalled.run(["replay", "--all"]);
+    assert!(table.stdout.contains("proofs=2 identity=bytes"), "{}", table.stdout);
+
+    for (policy, why) in [
+        ("breaker.prof=2", "did you mean `breaker.proofs`?"),
+        ("breaker.proofs=many", "write a whole number from 2 to 50"),
+        ("breaker.proofs", "write a whole number"),
+    ] {
+        let ran = stalled.run(["replay", "latest", "--policy", policy]);
+        assert!(ran.code == Some(2) && ran.stderr.contains(why), "{policy}: {}", ran.stderr);
+    }
+    assert_eq!(stalled.run(["replay", "no-such-run"]).code, Some(1));
+    assert_eq!(stalled.run(["replay"]).code, Some(2));
+}
