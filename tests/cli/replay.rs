@@ -46,6 +46,16 @@ fn runs_of_every_outcome_hold_and_are_decided_the_same_way() {
     let accepted = home("test -f done");
     forge(&accepted, "touch done", &[]).expect("accepted", "gates-passed", 1, 0);
     holds(&accepted, "accepted");
+    let run = accepted.only_run();
+    let proof: Value = serde_json::from_str(&run.text("proof.json")).unwrap();
+    assert_eq!(proof["_type"], "https://in-toto.io/Statement/v1");
+    assert_eq!(proof["subject"][0]["digest"]["gitTree"], run.summary()["tree"]);
+    let predicate = &proof["predicate"];
+    assert_eq!(
+        (&predicate["reason"], &predicate["attempts"][0]["verdicts"][1]["gate"]),
+        (&"gates-passed".into(), &"done".into())
+    );
+    assert_eq!(predicate["spec"]["sha256"], triphammer_model::Digest::of(SPEC).as_str());
     let undone = accepted.run(["undo", "latest"]);
     assert_eq!(undone.code, Some(0), "{}", undone.stderr);
     holds(&accepted, "undone afterwards");
@@ -53,6 +63,7 @@ fn runs_of_every_outcome_hold_and_are_decided_the_same_way() {
     let stalled = home("false");
     forge(&stalled, "true", &["--attempts", "9"]).expect("rejected", "stalled", 3, 3);
     holds(&stalled, "stalled");
+    assert!(!stalled.only_run().path().join("proof.json").exists(), "nothing was accepted");
 
     let exhausted = home("false");
     forge(&exhausted, "date +%N > x", &["--attempts", "2"]).expect("rejected", "attempts-exhausted", 2, 1);

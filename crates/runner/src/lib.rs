@@ -27,6 +27,7 @@ mod observe;
 mod pins;
 mod plan;
 mod prepare;
+mod proof;
 mod resume;
 mod run;
 mod settings;

@@ -22,6 +22,7 @@ use crate::environment::Variables;
 use crate::error::{Doing, RunError, Trouble};
 use crate::notice::{Notice, Watcher};
 use crate::pins::Pins;
+use crate::proof;
 use crate::settings::Settings;
 
 /// What is remembered of the workspace between two effects.
@@ -287,8 +288,13 @@ fn never_begun(attempt: Attempt, agent: &AgentName, try_no: u32) -> Event {
     Event::AgentEnded { attempt, agent: agent.clone(), try_no, facts }
 }
 
-/// Writes the `sealed` line with every artifact's digest.
+/// Writes the proof of a run that was accepted, and the `sealed` line with every artifact's digest.
 pub(crate) fn seal(journal: &mut Journal, dir: &RunDir, stamp: Stamp) -> Result<(), RunError> {
+    if let Some(statement) = proof::statement(dir, journal.lines()) {
+        let failed =
+            |e: triphammer_store::FileError| triphammer_store::WriteError { path: e.path, source: e.source };
+        dir.write_json(proof::PROOF, &statement).map_err(failed)?;
+    }
     let artifacts = digest_artifacts(dir.path())
         .map_err(|e| triphammer_store::WriteError { path: e.0.path, source: e.0.source })?;
     journal.append(stamp, &Event::Sealed { artifacts }, &[])?;

@@ -14,11 +14,12 @@ use triphammer_store::{JournalError, RunDir, Runs, digest_artifacts, is_live, re
 use triphammer_workspace::{Inventory, Seen, Store};
 
 use crate::attempt::before_name;
+use crate::proof;
 
 /// What does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Flaw {
-    /// `journal`, `decisions`, `artifacts`, `pins`, `figures`, `summary` or `trees`.
+    /// `journal`, `decisions`, `artifacts`, `pins`, `figures`, `summary`, `proof` or `trees`.
     pub area: &'static str,
     /// Where: a file below the run directory, with a line where there are lines, or a tree.
     pub place: String,
@@ -96,6 +97,7 @@ pub fn verify(runs: &Runs, id: &RunId, deep: bool) -> Verified {
     figures(&dir, &text.lines, &mut verified);
     if !live {
         summary(&dir, &text.lines, &mut verified);
+        proof(&dir, &text.lines, &mut verified);
     }
     trees(runs, id, &text.lines, deep, &mut verified);
     verified
@@ -237,6 +239,16 @@ fn summary(dir: &RunDir, lines: &[JournalLine], verified: &mut Verified) {
             verified.notes.push("run.json is missing; it is derived from the journal".to_owned());
         }
         Err(error) => verified.flaw("summary", "run.json", error.to_string()),
+    }
+}
+
+/// The proof of an accepted run says what can be derived from the rest.
+fn proof(dir: &RunDir, lines: &[JournalLine], verified: &mut Verified) {
+    let Some(statement) = proof::statement(dir, lines) else { return };
+    match dir.read_json::<serde_json::Value>(proof::PROOF) {
+        Ok(recorded) if recorded == statement => {}
+        Ok(_) => verified.flaw("proof", proof::PROOF, "it is not what journal, reports and receipts say"),
+        Err(error) => verified.flaw("proof", proof::PROOF, error.to_string()),
     }
 }
 
