@@ -261,3 +261,59 @@ fn another_policy_ends_sooner_kills_or_cannot_be_known() {
     assert_eq!(stalled.run(["replay", "no-such-run"]).code, Some(1));
     assert_eq!(stalled.run(["replay"]).code, Some(2));
 }
+
+/// A run that died of a broken environment: which of its attempts would have passed?
+#[test]
+fn the_gates_again_on_each_tree() {
+    let home = TestHome::new();
+    let tool = home.beside("tool");
+    std::fs::write(&tool, "#!/bin/sh\nexit 9\n").unwrap();
+    std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    home.write(
+        "gates/check.toml",
+        &format!(
+            "[[gate]]\nname = \"works\"\nkind = \"test\"\nrun = [\"sh\", \"-c\", \"{} && grep -q 2 n\"]\n",
+            tool.display()
+        ),
+    );
+    home.write("specs/it.md", SPEC);
+    forge(&home, "echo $TRIPHAMMER_ATTEMPT > n", &["--attempts", "3"]).expect(
+        "rejected",
+        "attempts-exhausted",
+        3,
+        1,
+    );
+    let before =
+        files(&home.path()).into_iter().map(|f| (f.clone(), std::fs::read(f).unwrap())).collect::<Vec<_>>();
+    std::fs::write(&tool, "#!/bin/sh\nexit 0\n").unwrap();
+    let ran = home.run(["replay", "latest", "--gates", "--json"]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let all = json(&ran)["attempts"].clone();
+    let passes: Vec<bool> =
+        all.as_array().unwrap().iter().map(|a| a["now"]["ok"].as_bool().unwrap()).collect();
+    assert_eq!(passes, [false, true, false]);
+    assert_eq!(all[1]["changed"], serde_json::json!([{"gate": "works", "recorded": "fail", "now": "pass"}]));
+    let text = home.run(["replay", "latest", "--gates", "--attempt", "2"]);
+    assert!(text.stdout.contains("* works  fail -> pass"), "{}", text.stdout);
+    // Another pack, by name and by file.
+    home.write(
+        "gates/other.toml",
+        "[[gate]]\nname = \"other\"\nkind = \"test\"\nrun = [\"grep\", \"-q\", \"3\", \"n\"]\n",
+    );
+    for gates in ["other", "gates/other.toml"] {
+        let ran = home.run(["replay", "latest", "--gates", gates, "--attempt", "3", "--json"]);
+        assert_eq!(json(&ran)["attempts"][0]["now"]["ok"], true, "{gates}: {}{}", ran.stdout, ran.stderr);
+    }
+    std::fs::remove_file(home.path().join("gates/other.toml")).unwrap();
+    // Neither record nor workspace was touched, and no tree is left lying about.
+    let after =
+        files(&home.path()).into_iter().map(|f| (f.clone(), std::fs::read(f).unwrap())).collect::<Vec<_>>();
+    assert!(before == after);
+    assert_eq!(std::fs::read_dir(home.state().join("triphammer/regate")).unwrap().count(), 0);
+    for (args, why) in [(["--gates", "none-such"], "none-such"), (["--gates", "no/file.toml"], "file.toml")] {
+        let ran = home.run([&["replay", "latest"], &args[..]].concat());
+        assert!(ran.code == Some(1) && ran.stderr.contains(why), "{why}: {:?} {}", ran.code, ran.stderr);
+    }
+    let ran = home.run(["replay", "latest", "--gates", "--attempt", "7"]);
+    assert!(ran.stderr.contains("attempt 7") && ran.stderr.contains("1, 2, 3"), "{}", ran.stderr);
+}

@@ -331,6 +331,12 @@ pub(crate) struct ReplayArgs {
     /// Decide under another policy, such as `breaker.proofs=2`; repeatable.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) policy: Vec<String>,
+    /// Run gates on the trees of its attempts instead: those that it was pinned to, or a pack, or a pack's file.
+    #[arg(long, value_name = "PACK|FILE", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["all", "policy"])]
+    pub(crate) gates: Option<String>,
+    /// Of this attempt only (0 is the start).
+    #[arg(long, value_name = "N", requires = "gates")]
+    pub(crate) attempt: Option<u32>,
     #[command(flatten)]
     pub(crate) home: HomeArgs,
 }

@@ -17,6 +17,7 @@ mod outlook;
 mod plan;
 mod preflight;
 mod proof;
+mod regated;
 mod run;
 #[cfg(test)]
 mod samples;
@@ -32,6 +33,7 @@ pub use outlook::{Outlook, TradeOff, WouldHave, outlook_json, outlook_text, trad
 pub use plan::{plan_json, plan_line, plan_text};
 pub use preflight::preflight_line;
 pub use proof::StallProof;
+pub use regated::{regated_json, regated_text};
 pub use run::{RunView, show_run};
 pub use story::Story;
 pub use table::{RunRow, runs_table};

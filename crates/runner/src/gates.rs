@@ -20,7 +20,7 @@ pub(crate) const GRANDFATHERED: &str = "preflight/grandfathered.json";
 pub(crate) const DISCOVERED: &str = "discovered.json";
 
 /// Deadline of one set-up command.
-const SETUP_TIMEOUT: Duration = Duration::from_mins(30);
+pub(crate) const SETUP_TIMEOUT: Duration = Duration::from_mins(30);
 
 impl Run<'_> {
     /// The workspace's files as the latest look saw them.

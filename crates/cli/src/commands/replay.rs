@@ -4,16 +4,17 @@ use serde_json::json;
 use triphammer_forge::{Beyond, Divergence, MACHINE_VERSION, WhatIf, Would, what_if};
 use triphammer_model::config::set_policy;
 use triphammer_model::policy::{IdentityPolicy, Policy};
-use triphammer_model::{Event, JournalLine, Redactor, RunId, RunSummary};
+use triphammer_model::{Cancel, Event, JournalLine, Redactor, RunId, RunSummary};
 use triphammer_render::{
     Outlook, RunRow, TradeOff, WouldHave, count, outlook_json, outlook_text, trade_off_table,
 };
+use triphammer_runner::{RegateRequest, which_gates};
 use triphammer_store::{Runs, is_live, read_journal};
 
 use crate::args::ReplayArgs;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::home::Home;
-use crate::say;
+use crate::home::{self, Home};
+use crate::{say, signals};
 
 /// How many equal reports the table over all runs tries.
 const PROOFS: [u32; 4] = [2, 3, 4, 5];
@@ -30,6 +31,9 @@ pub(crate) fn replay(args: &ReplayArgs) -> Outcome {
     }
     let wanted = args.run.as_deref().ok_or_else(|| Failure::usage("name a run, or --all"))?;
     let id = runs.resolve(wanted).map_err(Failure::refused)?;
+    if let Some(gates) = &args.gates {
+        return regate(&home, &runs, id, gates, args);
+    }
     let lines = lines(&runs, &id)?;
     if changes.is_empty() {
         return Ok(again(&id, &lines, args.home.json));
@@ -133,6 +137,41 @@ fn outlook(lines: &[JournalLine], policy: Policy, live: bool) -> Result<Outlook,
         )),
     };
     Ok(Outlook { recorded, would })
+}
+
+/// The gates once more, on the trees that the run kept.
+fn regate(home: &Home, runs: &Runs, run: RunId, gates: &str, args: &ReplayArgs) -> Outcome {
+    let here =
+        std::env::current_dir().map_err(|e| Failure::usage(format!("finding the current folder: {e}")))?;
+    let request = RegateRequest {
+        home: home.path.clone(),
+        state: home::state()?,
+        gates: which_gates(gates, &here),
+        attempt: args.attempt,
+        run,
+    };
+    let cancel = Cancel::new();
+    signals::watch(&cancel).map_err(|e| Failure::refused(format!("listening for signals: {e}")))?;
+    let _ = triphammer_agent::become_subreaper();
+    let mut done = Vec::new();
+    let json = args.home.json;
+    triphammer_runner::regate(runs, &request, &cancel, &mut |regated| {
+        if !json {
+            say::text(&triphammer_render::regated_text(
+                regated.attempt,
+                regated.recorded.as_ref(),
+                &regated.now,
+            ));
+        }
+        done.push(triphammer_render::regated_json(regated.attempt, regated.recorded.as_ref(), &regated.now));
+    })
+    .map_err(Failure::refused)?;
+    if json {
+        say::data(&json!({"schema": 1, "run": request.run, "attempts": done}).to_string());
+    } else if done.is_empty() {
+        say::talk("no attempt of the run left a tree");
+    }
+    Ok(Exit::Done)
 }
 
 /// The trade-off over every run of a home.
