@@ -87,3 +87,42 @@ fn the_next_of_the_chain_takes_over_from_one_that_may_not() {
     let ran = run(&home, "claude", refused, &[], &["--agent", "claude,second"]);
     assert_eq!(ran.code, Some(0), "{}\n{}", ran.stdout, ran.stderr);
 }
+
+#[test]
+fn auto_is_the_first_that_is_found_and_can_work() {
+    let home = TestHome::with_gates(&[("done", "test -f done")]);
+    // Found first, and without login or key.
+    let bin = home.beside("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    std::fs::write(bin.join("claude"), "#!/bin/sh\nexit 1\n").unwrap();
+    std::fs::set_permissions(bin.join("claude"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let none = run(&home, "codex", "touch done", &[], &["--agent", "auto"]);
+    assert_eq!(none.code, Some(2));
+    for part in ["claude is there, but neither logged in", "codex is there", "triphammer doctor"] {
+        assert!(none.stderr.contains(part), "{}", none.stderr);
+    }
+    let key = [("CODEX_API_KEY", "sk-dummy-0123456789")];
+    let ran = run(&home, "codex", "touch done", &key, &["--agent", "auto"]);
+    ran.expect("accepted", "gates-passed", 1, 0);
+    let policy = home.only_run().text("pinned/policy.toml");
+    assert!(policy.contains("vendor = \"codex\""), "{policy}");
+}
+
+#[test]
+fn an_agent_writes_its_own_state_and_no_other_agents() {
+    if !triphammer_agent::Fence::is_available() {
+        return;
+    }
+    let home = TestHome::with_gates(&[("done", "test -f done && ! touch ~/.codex/gate")]);
+    home.set_user_config("");
+    home.write("triphammer.toml", "[agents.mine]\nkind = \"command\"\nargv = [\"sh\", \"-c\", \"codex\"]\n");
+    let script = "set -e; echo x > ~/.codex/session; ! mkdir -p ~/.qwen; ! touch ~/stray; touch done";
+    // By its name, and behind a command of one's own whose line names it.
+    for agent in ["codex", "mine"] {
+        let ran = run(&home, "codex", script, &[], &["--agent", agent]);
+        ran.expect("accepted", "gates-passed", 1, 0);
+        std::fs::remove_file(home.beside("user/.codex/session")).unwrap();
+        std::fs::remove_file(home.path().join("done")).unwrap();
+    }
+    assert!(!home.beside("user/.codex/gate").exists());
+}
