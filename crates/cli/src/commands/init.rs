@@ -144,6 +144,10 @@ fn configuration(packs: &BTreeMap<String, Vec<String>>, agents: &[&str]) -> Stri
 # model = "qwen2.5-coder"
 # base_url = "http://127.0.0.1:8080/v1"
 
+# [agents.server]
+# kind = "acp"              # any server of the Agent Client Protocol
+# argv = ["opencode", "acp"]
+
 # [agents.mine]
 # kind = "command"          # any command; it gets the brief on its standard input
 # argv = ["my-agent", "--quiet"]
@@ -156,6 +160,9 @@ fn configuration(packs: &BTreeMap<String, Vec<String>>, agents: &[&str]) -> Stri
 # [workspace]
 # setup = ["npm ci"]        # makes an isolated workspace usable
 # carry = [".env"]          # ignored files that it gets
+
+# [prices]
+# "my-model*" = { input = 1.00, cached = 0.10, output = 4.00 }   # USD per million tokens
 
 # [sandbox]
 # writable = ["~/.config/my-tool"]   # beside the workspace, tool caches and the agent's own state
