@@ -162,7 +162,7 @@ fn configuration(packs: &BTreeMap<String, Vec<String>>, agents: &[&str]) -> Stri
 # carry = [".env"]          # ignored files that it gets
 
 # [prices]
-# "my-model*" = { input = 1.00, cached = 0.10, output = 4.00 }   # USD per million tokens
+# "my-model*" = {{ input = 1.00, cached = 0.10, output = 4.00 }}   # USD per million tokens
 
 # [sandbox]
 # writable = ["~/.config/my-tool"]   # beside the workspace, tool caches and the agent's own state
