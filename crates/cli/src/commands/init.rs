@@ -199,7 +199,8 @@ mod tests {
         let config =
             Config::parse(CONFIG, bare.clone().into_bytes()).unwrap_or_else(|e| panic!("{e}\n{bare}"));
         let agents: Vec<&str> = config.agents.keys().map(triphammer_model::AgentName::as_str).collect();
-        assert_eq!(agents, ["claude", "coder", "mine"], "{bare}");
+        assert_eq!(agents, ["claude", "coder", "mine", "server"], "{bare}");
+        assert!(config.prices.contains_key("my-model*") && config.sandbox.writable.is_some());
         assert_eq!(config.run.attempts, Some(5));
         assert_eq!(config.secrets.names, ["MY_TOKEN"]);
     }
