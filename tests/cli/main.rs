@@ -14,6 +14,7 @@ mod budget;
 mod common;
 mod contract;
 mod costs;
+mod docs;
 mod fence;
 mod gc;
 mod hook;
