@@ -37,6 +37,7 @@ mod event;
 mod faults;
 mod guarded;
 mod heard;
+mod holder;
 mod last_words;
 mod limits;
 pub mod native;

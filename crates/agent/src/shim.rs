@@ -22,6 +22,7 @@ use rustix::process::{Pid, WaitOptions, WaitStatus};
 
 use crate::children::{self, Brood};
 use crate::containment::{Orders, Part};
+use crate::holder;
 use crate::process_tree::{self, KILL_LIMIT, Proc};
 
 /// The hidden subcommand under which the binary is a shim.
@@ -96,12 +97,12 @@ impl Frame {
 }
 
 /// What the supervisor asked for on the command line.
-struct Request {
-    dir: PathBuf,
+pub(crate) struct Request {
+    pub(crate) dir: PathBuf,
     stdin: Option<PathBuf>,
-    orders: Orders,
-    program: OsString,
-    args: Vec<OsString>,
+    pub(crate) orders: Orders,
+    pub(crate) program: OsString,
+    pub(crate) args: Vec<OsString>,
 }
 
 impl Request {
@@ -125,15 +126,24 @@ impl Request {
 
 /// Runs the shim; `args` is what follows [`COMMAND`] on the command line. Returns when nothing below it lives.
 pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
-    let Some(request) = Request::read(args) else { return ExitCode::from(2) };
-    match serve(&request) {
+    // What whoever started us left open is nobody's business further down.
+    close_fds::set_fds_cloexec(3, &[]);
+    let args: Vec<OsString> = args.collect();
+    let is_holder = args.first().is_some_and(|first| first == holder::MODE);
+    let Some(request) = Request::read(args.iter().skip(usize::from(is_holder)).cloned()) else {
+        return ExitCode::from(2);
+    };
+    if is_holder {
+        return holder::hold(&request);
+    }
+    match serve(&request, &args) {
         Ok(()) => ExitCode::SUCCESS,
         // Nobody reads a message of ours; the supervisor sees the channel close without a last word.
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn serve(request: &Request) -> io::Result<()> {
+fn serve(request: &Request, args: &[OsString]) -> io::Result<()> {
     let mut control = UnixStream::from(rustix::stdio::stdin().try_clone_to_owned()?);
     // Out of the terminal's reach: an interrupt there is the supervisor's to pass on.
     rustix::process::setsid()?;
@@ -152,35 +162,11 @@ fn serve(request: &Request) -> io::Result<()> {
         Ok(file) => file,
         Err(error) => return say(&mut control, Frame::StdinFailed(error.raw_os_error().unwrap_or(0))),
     };
-    let joined = match request.orders.enforce() {
-        Ok(joined) => joined,
-        Err((part, error)) => {
-            return say(&mut control, Frame::NotContained(part, error.raw_os_error().unwrap_or(0)));
-        }
-    };
     say(&mut control, Frame::Starting)?;
-    let not_started = |error: &io::Error| {
-        Frame::ExecFailed(error.raw_os_error().unwrap_or(if error.kind() == io::ErrorKind::NotFound {
-            rustix::io::Errno::NOENT.raw_os_error()
-        } else {
-            0
-        }))
+    let leader = match start(request, args, stdin) {
+        Ok(leader) => leader,
+        Err(frame) => return say(&mut control, frame),
     };
-    let argv = match request.orders.program(request.program.clone(), request.args.clone(), &request.dir) {
-        Ok(argv) => argv,
-        Err(error) => return say(&mut control, not_started(&error)),
-    };
-    let spawned = Command::new(argv.first().unwrap_or(&request.program))
-        .args(argv.iter().skip(1))
-        .current_dir(&request.dir)
-        .stdin(Stdio::from(stdin))
-        .process_group(0)
-        .spawn();
-    let leader = match spawned {
-        Ok(child) => i32::try_from(child.id()).unwrap_or(0),
-        Err(error) => return say(&mut control, not_started(&error)),
-    };
-    joined.leave();
     // Else the pipes would not close before the shim does.
     let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(&null)?;
@@ -189,6 +175,21 @@ fn serve(request: &Request) -> io::Result<()> {
     attend(&mut control, &children, &mut reaper);
     end(&mut control, &mut reaper);
     Ok(())
+}
+
+/// Starts the program, through a holder where something is to hold it. The error is what is to be said.
+fn start(request: &Request, args: &[OsString], stdin: OwnedFd) -> Result<i32, Frame> {
+    let failed = |error: io::Error| Frame::ExecFailed(error.raw_os_error().unwrap_or(0));
+    if !request.orders.is_empty() {
+        return holder::start(request, args);
+    }
+    let spawned = Command::new(&request.program)
+        .args(&request.args)
+        .current_dir(&request.dir)
+        .stdin(Stdio::from(stdin))
+        .process_group(0)
+        .spawn();
+    spawned.map(|child| i32::try_from(child.id()).unwrap_or(0)).map_err(failed)
 }
 
 /// Waits until the leader has ended or everything is to be killed.
@@ -258,7 +259,7 @@ fn signal_group(leader: i32, signal: rustix::process::Signal) {
     }
 }
 
-fn say(control: &mut UnixStream, frame: Frame) -> io::Result<()> {
+pub(crate) fn say(control: &mut UnixStream, frame: Frame) -> io::Result<()> {
     control.write_all(&frame.encode())
 }
 
@@ -275,7 +276,7 @@ fn watch_signals() -> io::Result<UnixStream> {
     Ok(children)
 }
 
-fn open_stdin(request: &Request) -> io::Result<OwnedFd> {
+pub(crate) fn open_stdin(request: &Request) -> io::Result<OwnedFd> {
     let Some(path) = &request.stdin else {
         return Ok(std::fs::File::open("/dev/null")?.into());
     };

@@ -16,7 +16,7 @@ use triphammer_model::redact::RedactStream;
 use triphammer_model::{Cancel, Ended, Launch, Redactor, Supervisor};
 
 use crate::capped_log::{CappedLog, Tail};
-use crate::containment::{Containment, Groups, Part};
+use crate::containment::{Containment, GROUP, Groups, Part};
 use crate::pid_file::{self, KEEPER_VAR};
 use crate::process_tree::{self, KILL_LIMIT};
 use crate::shim::{self, Frame, command};
@@ -31,6 +31,8 @@ const READ_SIZE: usize = 256 * 1024;
 const CANCEL_POLL: Duration = Duration::from_millis(50);
 /// How often the shim is looked at: a hostile program can stop it.
 const SHIM_LOOK: Duration = Duration::from_secs(1);
+/// How long a shim may take to end once its channel is closed, killing included.
+const SHIM_END: Duration = KILL_LIMIT.saturating_add(Duration::from_secs(5));
 /// How long something harmless may take.
 const TRIAL: Duration = Duration::from_secs(20);
 /// What is read after everything is dead: what the pipe still holds. More can only come from somebody outside of the
@@ -128,12 +130,14 @@ impl Supervisor for ProcessSupervisor {
         let shim_status = {
             // One step for a sweep in another thread: else the number could go to a new shim in between.
             let mut shims = subreaper::shims();
-            let status = shim.wait();
+            let status = end_of(&mut shim);
             shims.remove(&pid);
             status
         };
         let (mut killed, mut survivors) = (0, 0);
-        match done {
+        // Its word counts only where it ended by itself, and well.
+        let ended_well = shim_status.as_ref().is_ok_and(ExitStatus::success);
+        match done.filter(|_| ended_well) {
             Some((k, s)) => (killed, survivors) = (k, s),
             None if begun.is_ok() => {
                 let ended = subreaper::sweep(pid);
@@ -179,6 +183,19 @@ impl Supervisor for ProcessSupervisor {
     }
 }
 
+/// Waits for a shim whose channel is closed, and does not for ever: somebody may have stopped it.
+fn end_of(shim: &mut Child) -> io::Result<ExitStatus> {
+    let until = Instant::now() + SHIM_END;
+    while Instant::now() < until {
+        if let Some(status) = shim.try_wait()? {
+            return Ok(status);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    shim.kill()?;
+    shim.wait()
+}
+
 /// Why no shim runs.
 enum Spawn {
     /// The launch itself is impossible.
@@ -191,7 +208,7 @@ impl ProcessSupervisor {
     fn groups(&self) -> io::Result<Option<Groups>> {
         static LAUNCHES: AtomicU64 = AtomicU64::new(0);
         let number = LAUNCHES.fetch_add(1, Ordering::Relaxed);
-        Groups::make(&self.containment.limits, &format!("triphammer-{}-{number}", std::process::id()))
+        Groups::make(&self.containment.limits, &format!("{GROUP}{}-{number}", std::process::id()))
     }
 
     fn spawn(

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use triphammer_agent::{Containment, Fence, Hold, ProcessSupervisor, TreeLimits, bubblewrap_program};
@@ -110,6 +110,9 @@ fn writes_stay_inside() {
             "mount -t tmpfs none $OUT && echo x > $OUT/new",
             "nsenter -t 1 -m sh -c \"echo x > $OUT/new\"",
             "echo x > /proc/1/root$OUT/new",
+            "for p in /proc/[0-9]*; do echo x > $p/root$OUT/new; done; [ -e $OUT/new ]",
+            ": > /proc/sys/vm/drop_caches",
+            "[ -c /dev/kmsg ] && : > /dev/kmsg",
             "chroot /proc/1/root sh -c \"echo x > $OUT/new\"",
             "mknod disk b $((0x$(stat -c %D $OUT) >> 8)) $((0x$(stat -c %D $OUT) & 255))",
         ] {
@@ -184,12 +187,27 @@ fn what_ends_a_program_and_what_it_leaves_is_seen_through_each_holder() {
             Hold::Bubblewrap(_) => WaitStatus::Exited { code: 137 },
         };
         assert_eq!(killed, expected);
-        let line = "setsid sh -c 'sleep 300 & echo $! > pid; wait' > /dev/null 2>&1 & while [ ! -s pid ]; do sleep 0.01; done";
-        let ended = bay.run(bay.fence(&hold), &["sh", "-c", line]).unwrap();
-        assert!(ended.killed > 0, "{hold:?}");
-        let pid = std::fs::read_to_string(bay.at("work/pid")).unwrap();
-        assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists(), "{hold:?}: {pid} lives");
+        // Told from every other by how long it sleeps: inside, its number may be another one than outside.
+        let mark = format!("300.{}", 100_000 + fastrand());
+        let line = format!(
+            "setsid sh -c 'sleep {mark} & echo x > pid; wait' > /dev/null 2>&1 & while [ ! -s pid ]; do sleep 0.01; done"
+        );
+        bay.run(bay.fence(&hold), &["sh", "-c", &line]).unwrap();
+        assert!(bay.at("work/pid").exists(), "{hold:?}");
+        std::fs::remove_file(bay.at("work/pid")).unwrap();
+        let lives = std::fs::read_dir("/proc").unwrap().flatten().any(|process| {
+            std::fs::read(process.path().join("cmdline")).is_ok_and(|line| {
+                line.starts_with(b"sleep") && line.windows(mark.len()).any(|part| part == mark.as_bytes())
+            })
+        });
+        assert!(!lives, "{hold:?}: it lives");
     }
+}
+
+/// A number of this process's and this moment's own.
+fn fastrand() -> u32 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    now.subsec_nanos() % 800_000 + std::process::id() % 1_000
 }
 
 /// Lists the interfaces that are up, and whether a loopback connection can be made.
@@ -261,4 +279,48 @@ fn the_system_says_whether_it_can() {
     let room = tempfile::tempdir().unwrap();
     std::fs::write(room.path().join("free"), "x").unwrap();
     assert_eq!(Fence::is_available(), first);
+}
+
+/// Takes the channel of each process above it and says down it that all ended well.
+const FORGER: &str = "
+import ctypes, os, struct
+libc = ctypes.CDLL(None)
+pid, took = os.getppid(), 0
+for _ in range(3):
+    fd = libc.syscall(434, pid, 0)
+    if fd < 0: break
+    for number in range(64):
+        got = libc.syscall(438, fd, number, 0)
+        if got >= 0:
+            took += 1
+            try: os.write(got, b'L' + struct.pack('<ii', 0, 0) + b'D' + struct.pack('<ii', 0, 0))
+            except OSError: pass
+    try: pid = int(open(f'/proc/{pid}/stat').read().rsplit(')', 1)[1].split()[1])
+    except OSError: break
+print('took', took, flush=True)
+os._exit(7)
+";
+
+/// The program shares a user with its shim where that user is no administrator. What says how it ended is out of its reach.
+#[test]
+fn nobody_speaks_for_the_shim() {
+    for hold in holders() {
+        let bay = Bay::new();
+        let ended = bay.run(bay.fence(&hold), &["python3", "-c", FORGER]).unwrap();
+        let said = String::from_utf8_lossy(&ended.stdout.tail).into_owned();
+        assert_eq!(ended.wait, WaitStatus::Exited { code: 7 }, "{hold:?}: {said}");
+    }
+}
+
+#[test]
+fn what_the_caller_left_open_does_not_reach_the_program() {
+    let bay = Bay::new();
+    let file = std::fs::File::create(bay.at("outside/left-open")).unwrap();
+    // As a shell's `9>>file` would be: without close-on-exec.
+    rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).unwrap();
+    let line = "ls -l /proc/self/fd | grep -c left-open";
+    assert_eq!(bay.shell(Containment::NONE, line).1.trim(), "0");
+    for hold in holders() {
+        assert_eq!(bay.shell(bay.fence(&hold), line).1.trim(), "0", "{hold:?}");
+    }
 }

@@ -1,5 +1,8 @@
 //! The fence as bubblewrap holds it: a read-only view of everything, with what may be written to bound into it.
 //!
+//! Inside, only what was started inside is seen as a process: through the `/proc` of a process outside one would come to its
+//! view of the file system. Devices are the few that every program needs.
+//!
 //! bubblewrap stays as the parent of what it starts: a program that was ended by signal n shows as exit 128 + n.
 
 use std::ffi::OsString;
@@ -9,6 +12,9 @@ use std::path::{Path, PathBuf};
 use super::fence::Fence;
 use super::rights::WITHHELD;
 use crate::command::find_program;
+
+/// What of `/proc` an administrator would change the system by.
+const SWITCHES: [&str; 4] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"];
 
 /// Where bubblewrap is, by this process's own PATH.
 pub fn program() -> Option<PathBuf> {
@@ -42,8 +48,11 @@ pub(super) fn around(
     }
     let mut line = vec![holder.into()];
     line.extend(
-        ["--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc"].map(OsString::from),
+        ["--ro-bind", "/", "/", "--dev", "/dev", "--unshare-pid", "--proc", "/proc"].map(OsString::from),
     );
+    for switch in SWITCHES {
+        line.extend(["--ro-bind-try".into(), switch.into(), switch.into()]);
+    }
     line.extend(WITHHELD.iter().flat_map(|right| [OsString::from("--cap-drop"), right.into()]));
     for (path, may_write) in places(fence) {
         line.push(if may_write { "--bind-try" } else { "--ro-bind-try" }.into());

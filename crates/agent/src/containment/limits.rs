@@ -24,22 +24,18 @@ impl TreeLimits {
     pub const NONE: Self = Self { processes: None, memory: None, file_size: None };
 }
 
+/// How a group's name begins; the process that made it follows.
+pub(crate) const PREFIX: &str = "triphammer-";
+
 /// The control groups of one launch; removed with this value, when nothing lives in them any more.
 #[derive(Debug)]
-pub(crate) struct Groups(Vec<Group>);
-
-#[derive(Debug)]
-struct Group {
-    folder: PathBuf,
-    /// Where we are ourselves.
-    parent: PathBuf,
-}
+pub(crate) struct Groups(Vec<PathBuf>);
 
 impl Drop for Groups {
     fn drop(&mut self) {
         for group in &self.0 {
             // One that is not empty stays: the kernel knows, and says so.
-            let _ = std::fs::remove_dir(&group.folder);
+            let _ = std::fs::remove_dir(group);
         }
     }
 }
@@ -78,6 +74,7 @@ impl Groups {
     ) -> io::Result<()> {
         let mut refused = None;
         for (parent, file) in found.parents(controller, old, new) {
+            sweep(&parent);
             let folder = parent.join(name);
             let made = match std::fs::create_dir(&folder) {
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -88,13 +85,13 @@ impl Groups {
             });
             match set {
                 Ok(()) => {
-                    if self.0.iter().all(|group| group.folder != folder) {
-                        self.0.push(Group { folder, parent: found.own(controller) });
+                    if !self.0.contains(&folder) {
+                        self.0.push(folder);
                     }
                     return Ok(());
                 }
                 Err(error) => {
-                    if self.0.iter().all(|group| group.folder != folder) {
+                    if !self.0.contains(&folder) {
                         let _ = std::fs::remove_dir(&folder);
                     }
                     refused = Some(error);
@@ -105,9 +102,21 @@ impl Groups {
         Err(io::Error::new(io::ErrorKind::Unsupported, format!("control group `{controller}`: {why}")))
     }
 
-    /// Through which files a process joins, and through which it goes back.
-    pub(super) fn doors(&self) -> impl Iterator<Item = (PathBuf, PathBuf)> {
-        self.0.iter().map(|group| (group.folder.join("cgroup.procs"), group.parent.join("cgroup.procs")))
+    /// Through which files a process joins.
+    pub(super) fn doors(&self) -> impl Iterator<Item = PathBuf> {
+        self.0.iter().map(|folder| folder.join("cgroup.procs"))
+    }
+}
+
+/// Removes the groups of processes that are gone: one that was killed could not.
+fn sweep(parent: &Path) {
+    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let owner =
+            name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
+        if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let _ = std::fs::remove_dir(entry.path());
+        }
     }
 }
 
@@ -166,11 +175,6 @@ impl Hierarchies {
         }
         parents
     }
-
-    fn own(&self, controller: &str) -> PathBuf {
-        let old = self.own.iter().find(|(name, _)| name == controller).map(|(_, folder)| folder);
-        old.or(self.unified.as_ref()).cloned().unwrap_or_default()
-    }
 }
 
 /// The group's folder; where only a part of the hierarchy is mounted, as in a container, the mounted part's root.
@@ -179,28 +183,12 @@ fn below(root: &Path, path: &str) -> PathBuf {
     if folder.is_dir() { folder } else { root.to_owned() }
 }
 
-/// The doors back, opened before a fence closes them.
-#[derive(Debug)]
-pub(crate) struct Joined(Vec<File>);
-
-impl Joined {
-    /// Takes this process out again; what it started meanwhile stays.
-    pub(crate) fn leave(mut self) {
-        for door in &mut self.0 {
-            // One that cannot go back is counted among those that it watches over.
-            let _ = door.write_all(b"0");
-        }
-    }
-}
-
 /// Puts this process into its groups.
-pub(super) fn join(join: &[PathBuf], leave: &[PathBuf]) -> io::Result<Joined> {
-    let open = |path: &PathBuf| File::options().write(true).open(path);
-    let back = leave.iter().map(open).collect::<io::Result<Vec<File>>>()?;
-    for door in join {
-        open(door)?.write_all(b"0")?;
+pub(super) fn join(doors: &[PathBuf]) -> io::Result<()> {
+    for door in doors {
+        File::options().write(true).open(door)?.write_all(b"0")?;
     }
-    Ok(Joined(back))
+    Ok(())
 }
 
 /// Bounds the size of files for this process and what it starts, as far as they are not bounded more tightly already.
@@ -215,7 +203,6 @@ pub(super) fn file_size(bytes: Option<u64>) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// A folder that looks like a hierarchy of version 2: `files` are there in each group made.
     fn limits() -> TreeLimits {
         TreeLimits { processes: Some(50), memory: Some(Size::new(1 << 30)), file_size: None }
     }
@@ -228,15 +215,28 @@ mod tests {
         }
         let text = "9:name=systemd:/\n8:pids:/a\n4:memory:/elsewhere/b\n0::/user/x\nnonsense\n";
         let found = Hierarchies::read(text, room.path());
-        assert_eq!(found.own("pids"), room.path().join("pids/a"));
-        assert_eq!(found.own("memory"), room.path().join("memory"), "only a part is mounted");
-        assert_eq!(found.own("cpu"), room.path().join("unified/user/x"));
+        let first = |controller: &str| found.parents(controller, "old", "new")[0].0.clone();
+        assert_eq!(first("memory"), room.path().join("memory"), "only a part is mounted");
+        assert_eq!(first("cpu"), room.path().join("unified/user/x"));
         let parents = found.parents("pids", "old", "new");
         let at = |folder: &str| room.path().join(folder);
         assert_eq!(
             parents,
             [(at("pids/a"), "old"), (at("unified/user/x"), "new"), (at("unified/user"), "new")]
         );
+    }
+
+    #[test]
+    fn groups_of_the_dead_are_removed() {
+        let room = tempfile::tempdir().unwrap();
+        let names =
+            [format!("{PREFIX}{}-0", std::process::id()), format!("{PREFIX}4194305-3"), "other-1".to_owned()];
+        for name in &names {
+            std::fs::create_dir(room.path().join(name)).unwrap();
+        }
+        sweep(room.path());
+        let there = names.map(|name| room.path().join(name).exists());
+        assert_eq!(there, [true, false, true]);
     }
 
     #[test]
@@ -264,7 +264,7 @@ mod tests {
         let found = Hierarchies::read("0::/\n", room.path());
         let groups = Groups::make_in(&found, &limits(), "t").unwrap().unwrap();
         let doors: Vec<_> = groups.doors().collect();
-        assert_eq!(doors, [(group.join("cgroup.procs"), room.path().join("cgroup.procs"))]);
+        assert_eq!(doors, [group.join("cgroup.procs")]);
         assert_eq!(std::fs::read(group.join("pids.max")).unwrap(), b"50");
         assert_eq!(std::fs::read(group.join("memory.max")).unwrap(), (1 << 30).to_string().as_bytes());
     }

@@ -1,6 +1,7 @@
 //! What holds a launch, with all that it starts: where it may write, which network it has, how much it may use.
 //!
-//! The shim lays it upon itself or upon the program just before it starts the program. Reading, running and local sockets
+//! A [holder](crate::holder) lays it upon itself and then becomes the program. The shim that watches over it stays outside:
+//! what is inside cannot reach it. Reading, running and local sockets
 //! are not restricted. What cannot be held is an error and nothing is started: a fence that was asked for and is not
 //! there would be believed.
 
@@ -18,8 +19,8 @@ use triphammer_model::config::NetworkChoice;
 
 pub use bubblewrap::program as bubblewrap_program;
 pub use fence::{Fence, Hold};
-pub(crate) use limits::Groups;
 pub use limits::TreeLimits;
+pub(crate) use limits::{Groups, PREFIX as GROUP};
 
 /// What holds a launch. The default holds nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,7 +54,7 @@ impl Part {
     }
 }
 
-/// A shim's share of a containment.
+/// What a [holder](crate::holder) is told to lay.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Orders {
     fence: Option<Fence>,
@@ -61,8 +62,6 @@ pub(crate) struct Orders {
     file_size: Option<u64>,
     /// The files through which a process joins its control groups.
     join: Vec<PathBuf>,
-    /// Those through which the shim goes back to where it was.
-    leave: Vec<PathBuf>,
 }
 
 impl Containment {
@@ -89,10 +88,7 @@ impl Containment {
         if let Some(size) = self.limits.file_size {
             add("--file-size", Path::new(&size.bytes().to_string()));
         }
-        for (join, leave) in groups.into_iter().flat_map(Groups::doors) {
-            add("--join", &join);
-            add("--leave", &leave);
-        }
+        groups.into_iter().flat_map(Groups::doors).for_each(|door| add("--join", &door));
         args
     }
 }
@@ -121,19 +117,23 @@ impl Orders {
             }
             "--file-size" => self.file_size = Some(value()?.to_str()?.parse().ok()?),
             "--join" => self.join.push(value()?.into()),
-            "--leave" => self.leave.push(value()?.into()),
             _ => return None,
         }
         Some(())
+    }
+
+    /// Whether there is anything to lay.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
 
     /// Lays everything upon this process, but for what is laid upon the program itself by [`Self::program`].
     ///
     /// # Errors
     /// The part that the system cannot hold.
-    pub(crate) fn enforce(&self) -> Result<limits::Joined, (Part, io::Error)> {
+    pub(crate) fn enforce(&self) -> Result<(), (Part, io::Error)> {
         network::enter(self.network).map_err(|e| (Part::Network, e))?;
-        let joined = limits::join(&self.join, &self.leave).map_err(|e| (Part::Limits, e))?;
+        limits::join(&self.join).map_err(|e| (Part::Limits, e))?;
         limits::file_size(self.file_size).map_err(|e| (Part::Limits, e))?;
         if let Some(fence) = &self.fence {
             fence.enforce().map_err(|e| (Part::Fence, e))?;
@@ -143,7 +143,7 @@ impl Orders {
         if !by_another && (self.fence.is_some() || self.network != NetworkChoice::All) {
             rights::withhold().map_err(|e| (Part::Fence, e))?;
         }
-        Ok(joined)
+        Ok(())
     }
 
     /// What is started: the program itself, or a holder of its fence that starts it.
