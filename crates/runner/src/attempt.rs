@@ -186,9 +186,7 @@ impl Run<'_> {
         let begun = Instant::now();
         let performed = match self.agents.get(agent) {
             Some(worker) => {
-                let settings = self.settings.chain.iter().find(|a| a.name == *agent);
-                let folder = self.eyes.root().path();
-                let supervisor = self.keep.agent(folder, settings, &task.scratch, &self.env);
+                let supervisor = self.keep.agent(self.eyes.root().path(), agent, &task.scratch);
                 worker.implement(&task, &supervisor, &self.cancel)
             }
             None => {

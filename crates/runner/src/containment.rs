@@ -1,8 +1,9 @@
 //! What holds a run's agent and gates: where they may write, which network they have, how much they may use.
 //!
-//! Decided once, before the first of them is started, and tried out. Both are held alike, but that an agent also has the
-//! folders of its own state and its scratch folder.
+//! Decided once, before the first of them is started, and tried out: what is open is settled by real paths and never looked up
+//! again. Both are held alike, but that an agent also has the folders of its own state and its scratch folder.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -10,20 +11,26 @@ use triphammer_agent::{
     Containment, Fence, Hold, ProcessSupervisor, TreeLimits, Vendor, bubblewrap_program, named_in,
 };
 use triphammer_model::config::{FenceChoice, NetworkChoice, SandboxConfig, expanded};
-use triphammer_model::{Digest, Redactor, RunId};
+use triphammer_model::{AgentName, Digest, Redactor, RunId};
 
 use crate::environment::{self, Variables, get};
 use crate::error::StartError;
+use crate::places::{Places, Source, real};
 use crate::settings::{AgentKind, AgentSettings};
 use crate::tool_caches;
+
+/// The home's configuration.
+const CONFIG: &str = "triphammer.toml";
 
 /// What holds a run. Its private temporary folder goes with it.
 #[derive(Debug)]
 pub(crate) struct Keep {
     supervisor: ProcessSupervisor,
     hold: Option<Hold>,
-    /// Writable for agent and gates beside the folder that they work in.
+    /// Writable for agent and gates beside the folder that they work in, by real paths.
     writable: Vec<PathBuf>,
+    /// And for each agent.
+    states: BTreeMap<AgentName, Vec<PathBuf>>,
     /// Read-only, where the holder can hold that.
     protected: Vec<PathBuf>,
     network: NetworkChoice,
@@ -41,6 +48,10 @@ pub(crate) struct Ground<'a> {
     pub(crate) home: &'a Path,
     pub(crate) runs: &'a Path,
     pub(crate) workspace: &'a Path,
+    /// The user's state folder for Triphammer.
+    pub(crate) state: &'a Path,
+    /// Who is going to work.
+    pub(crate) chain: &'a [AgentSettings],
     /// Where the trial may write its log.
     pub(crate) scratch: &'a Path,
 }
@@ -68,18 +79,34 @@ impl Keep {
         environment::set(env, "TMPDIR", temp.clone().into_os_string());
         let sandbox = ground.sandbox;
         let person = get(env, "HOME").map(PathBuf::from);
-        let own = sandbox.writable.iter().flatten().filter_map(|entry| expanded(entry, person.as_deref()));
-        let mut writable = vec![temp.clone()];
-        writable.extend(own);
-        writable.extend(tool_caches::places(env));
-        writable.extend(repository(ground.workspace));
-        let kept = ["gates", "specs"].map(|name| ground.home.join(name));
-        let protected = kept.into_iter().chain([ground.runs.to_owned()]).filter(|path| path.exists());
+        let named = sandbox.writable.iter().flatten().filter_map(|entry| expanded(entry, person.as_deref()));
+        // A plan leaves nothing behind: its record is not the home's.
+        let make = ground.runs.starts_with(ground.home);
+        let kept: Vec<PathBuf> =
+            [Some(ground.home), Some(ground.runs), Some(ground.state), person.as_deref()]
+                .into_iter()
+                .flatten()
+                .map(real)
+                .collect();
+        let mut places = Places::around(ground.workspace);
+        let own =
+            repository(ground.workspace).into_iter().chain([temp.clone()]).map(|path| (path, Source::Own));
+        places.take(own.chain(named.map(|path| (path, Source::Named))), &kept);
+        places.take(tool_caches::places(env, make).into_iter().map(|path| (path, Source::Found)), &kept);
+        let writable = places.open();
+        let mut states = BTreeMap::new();
+        for agent in ground.chain {
+            let (mut all, before) = (places.clone(), places.count());
+            all.take(state(agent, env, make).into_iter().map(|path| (path, Source::Found)), &kept);
+            states.insert(agent.name.clone(), all.since(before));
+            places.notes = all.notes;
+        }
         let mut keep = Self {
             supervisor,
             hold: None,
             writable,
-            protected: protected.map(|path| path.canonicalize().unwrap_or(path)).collect(),
+            states,
+            protected: ["gates", "specs", CONFIG].map(|name| ground.home.join(name)).into_iter().collect(),
             network: sandbox.network.unwrap_or_default(),
             limits: TreeLimits {
                 processes: sandbox.max_processes,
@@ -87,8 +114,9 @@ impl Keep {
                 file_size: sandbox.max_file_size,
             },
             temp,
-            notes: Vec::new(),
+            notes: places.notes,
         };
+        keep.protected.push(ground.runs.to_owned());
         keep.choose(ground, env)?;
         Ok(keep)
     }
@@ -100,100 +128,134 @@ impl Keep {
         let mut why_not = Vec::new();
         for hold in holders(choice, !exposed.is_empty(), &mut why_not) {
             self.hold = Some(hold);
-            match self.try_out(ground, env) {
-                Ok(()) => {
-                    if !exposed.is_empty() && self.hold == Some(Hold::Landlock) {
-                        let because = if why_not.is_empty() {
-                            String::new()
-                        } else {
-                            format!(" ({})", why_not.join("; "))
-                        };
-                        self.notes.push(format!(
-                            "{} can be written to by agent and gates, since Landlock lets whole folders be written to and \
-                             {} one: only comparison before and after guards what lies there; bubblewrap would keep \
-                             it{because}",
-                            listed(&exposed),
-                            if exposed.len() == 1 { "it lies in" } else { "they lie in" },
-                        ));
-                    }
-                    return Ok(());
+            match self.try_out(ground, env, false) {
+                Ok(()) => break,
+                Err(why) => {
+                    why_not.push(why);
+                    self.hold = None;
                 }
-                Err(why) => why_not.push(why),
             }
         }
-        self.hold = None;
-        let why = why_not.join("; ");
-        match choice {
-            FenceChoice::Off => {}
-            FenceChoice::Auto => self.notes.push(format!(
-                "no write fence holds agent and gates on this system ({why}): they write whatever you can write"
+        let because = if why_not.is_empty() { String::new() } else { format!(" ({})", why_not.join("; ")) };
+        match (&self.hold, choice) {
+            (Some(Hold::Landlock), _) if !exposed.is_empty() => self.notes.push(format!(
+                "{} can be written to by agent and gates, since Landlock lets whole folders be written to and {} one: only \
+                 comparison before and after guards what lies there; bubblewrap would keep it{because}",
+                listed(&exposed),
+                if exposed.len() == 1 { "it lies in" } else { "they lie in" },
             )),
-            _ => {
+            (Some(Hold::Bubblewrap(_)), _) => self.keep_closed(&exposed, ground),
+            (Some(Hold::Landlock), _) | (None, FenceChoice::Off) => {}
+            (None, FenceChoice::Auto) => self.notes.push(format!(
+                "no write fence holds agent and gates on this system{because}: they write whatever you can write"
+            )),
+            (None, _) => {
                 return Err(StartError::Config(format!(
-                    "[sandbox] fence = \"{}\" cannot be held here ({why}): install what is missing, or set `auto` or \
-                     `off`",
+                    "[sandbox] fence = \"{}\" cannot be held here{because}: install what is missing, or set `auto` or `off`",
                     choice.as_str()
                 )));
             }
         }
-        if self.network == NetworkChoice::All && self.limits == TreeLimits::default() {
+        if self.hold == Some(Hold::Landlock) && Fence::is_partial() {
+            self.notes.push(
+                "this kernel's Landlock is an old one and holds less: files outside may be cut short, or renaming between folders \
+                 fails; [sandbox] fence = \"bubblewrap\" holds all"
+                    .to_owned(),
+            );
+        }
+        if self.network == NetworkChoice::All && self.limits == TreeLimits::NONE {
             return Ok(());
         }
-        self.try_out(ground, env).map_err(|why| {
+        self.try_out(ground, env, true).map_err(|why| {
             StartError::Config(format!(
-                "what [sandbox] asks for cannot be held here ({why}): remove `network`, `max_processes` and `max_memory`"
+                "what [sandbox] asks for beside the fence cannot be held here ({why}): remove `network`, `max_processes` and \
+                 `max_memory`, or what of them it is"
             ))
         })
     }
 
-    /// Starts something harmless under it.
-    fn try_out(&self, ground: &Ground<'_>, env: &Variables) -> Result<(), String> {
+    /// What lies in a writable folder is read-only all the same: it has to be there for that, and what it lies in must not be
+    /// moved away with it.
+    fn keep_closed(&mut self, exposed: &[PathBuf], ground: &Ground<'_>) {
+        let make = ground.runs.starts_with(ground.home);
+        for path in exposed {
+            if make && !path.exists() && path.extension().is_none() {
+                // An empty folder is nothing to git, and one that cannot be made cannot be made by an agent either.
+                let _ = std::fs::create_dir(path);
+            }
+            if std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink()) {
+                self.notes.push(format!(
+                    "`{}` is a link, which agent and gates could replace: only comparison before and after guards it",
+                    path.display()
+                ));
+            }
+        }
+    }
+
+    /// Starts something harmless under it; with or without what stands beside the fence.
+    fn try_out(&self, ground: &Ground<'_>, env: &Variables, whole: bool) -> Result<(), String> {
         let name = match &self.hold {
+            _ if whole => "",
             None => "",
             Some(Hold::Landlock) => "Landlock: ",
             Some(Hold::Bubblewrap(_)) => "bubblewrap: ",
         };
-        let tried = self.gates(ground.workspace).try_out(ground.workspace, env, ground.scratch);
+        let mut containment = self.containment(ground.workspace, &[]);
+        if !whole {
+            containment = Containment { fence: containment.fence, ..Containment::NONE };
+        }
+        let tried = self.supervisor.contained(containment).try_out(ground.workspace, env, ground.scratch);
         tried.map_err(|why| format!("{name}{why}"))
     }
 
     /// What is protected and lies in something that is writable.
     fn exposed(&self, workspace: &Path) -> Vec<PathBuf> {
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let writable: Vec<PathBuf> =
-            self.writable.iter().map(PathBuf::as_path).chain([workspace]).map(real).collect();
-        let inside = |path: &&PathBuf| writable.iter().any(|place| path.starts_with(place));
-        self.protected.iter().filter(inside).cloned().collect()
+        let writable: Vec<PathBuf> = self.writable.iter().cloned().chain([real(workspace)]).collect();
+        let lies_inside = |path: &&PathBuf| {
+            let parent = path.parent().map(real).unwrap_or_default();
+            writable.iter().any(|place| parent.starts_with(place) || real(path).starts_with(place))
+        };
+        self.protected.iter().filter(lies_inside).cloned().collect()
     }
 
     /// Launches gates and set-up commands that work in `folder`.
     pub(crate) fn gates(&self, folder: &Path) -> ProcessSupervisor {
-        self.launcher(folder, Vec::new())
+        self.supervisor.contained(self.containment(folder, &[]))
     }
 
     /// Launches an agent that works in `folder`.
-    pub(crate) fn agent(
-        &self,
-        folder: &Path,
-        agent: Option<&AgentSettings>,
-        scratch: &Path,
-        env: &Variables,
-    ) -> ProcessSupervisor {
+    pub(crate) fn agent(&self, folder: &Path, agent: &AgentName, scratch: &Path) -> ProcessSupervisor {
         let mut more = vec![scratch.to_owned()];
-        more.extend(agent.into_iter().flat_map(|agent| state(agent, env)));
-        self.launcher(folder, more)
+        more.extend(self.states.get(agent).into_iter().flatten().cloned());
+        self.supervisor.contained(self.containment(folder, &more))
     }
 
-    fn launcher(&self, folder: &Path, more: Vec<PathBuf>) -> ProcessSupervisor {
-        let fence = self.hold.clone().map(|hold| Fence {
-            read_only: if hold == Hold::Landlock { Vec::new() } else { self.protected.clone() },
-            hold,
-            writable: std::iter::once(folder.to_owned())
-                .chain(more)
-                .chain(self.writable.iter().cloned())
-                .collect(),
+    fn containment(&self, folder: &Path, more: &[PathBuf]) -> Containment {
+        let fence = self.hold.clone().map(|hold| {
+            let mut writable = vec![folder.to_owned()];
+            writable.extend(more.iter().chain(&self.writable).cloned());
+            let mut read_only = Vec::new();
+            if hold != Hold::Landlock {
+                read_only.clone_from(&self.protected);
+                // A folder that something is bound to cannot be renamed.
+                let ways = self
+                    .protected
+                    .iter()
+                    .filter_map(|path| Some((path, writable.iter().find(|w| path.starts_with(w))?)));
+                let between: Vec<PathBuf> = ways
+                    .flat_map(|(path, top)| {
+                        path.ancestors()
+                            .skip(1)
+                            .take_while(|part| *part != top.as_path())
+                            .map(Path::to_owned)
+                            .collect::<Vec<_>>()
+                    })
+                    .collect();
+                writable.extend(between);
+            }
+            Fence { hold, writable, read_only }
         });
-        self.supervisor.contained(Containment { fence, network: self.network, limits: self.limits })
+        Containment { fence, network: self.network, limits: self.limits }
     }
 
     /// Whether there is a fence.
@@ -243,12 +305,13 @@ fn holders(choice: FenceChoice, is_exposed: bool, why_not: &mut Vec<String>) -> 
         FenceChoice::Off => Vec::new(),
         FenceChoice::Bubblewrap => bubblewrap().into_iter().collect(),
         FenceChoice::Auto if is_exposed => bubblewrap().into_iter().chain([Hold::Landlock]).collect(),
-        FenceChoice::Auto | FenceChoice::Landlock => vec![Hold::Landlock],
+        FenceChoice::Landlock => vec![Hold::Landlock],
+        FenceChoice::Auto => std::iter::once(Hold::Landlock).chain(bubblewrap()).collect(),
     }
 }
 
-/// Where an agent keeps its own state. Folders that are missing are made.
-fn state(agent: &AgentSettings, env: &Variables) -> Vec<PathBuf> {
+/// Where an agent keeps its own state. Folders that are missing are made where `make` says so.
+fn state(agent: &AgentSettings, env: &Variables, make: bool) -> Vec<PathBuf> {
     let vendors: Vec<&'static Vendor> = match &agent.kind {
         AgentKind::Vendor { vendor, .. } => vec![Vendor::of(*vendor)],
         AgentKind::Command { argv } | AgentKind::Acp { argv } => named_in(argv.iter().map(String::as_str)),
@@ -259,14 +322,18 @@ fn state(agent: &AgentSettings, env: &Variables) -> Vec<PathBuf> {
     };
     let mut all = env.clone();
     environment::add(&mut all, &agent.env);
-    vendors
-        .into_iter()
-        .flat_map(|vendor| vendor.make_state(|name| get(&all, name).map(ToOwned::to_owned)))
-        .collect()
+    let var = |name: &str| get(&all, name).map(ToOwned::to_owned);
+    let places = vendors.into_iter().flat_map(|vendor| vendor.state_places(var)).collect::<Vec<PathBuf>>();
+    // A file is made by its owner, who knows what has to stand in it.
+    for folder in places.iter().filter(|place| make && place.extension().is_none_or(|e| e != "json")) {
+        // What cannot be made is not there, and its owner will say so.
+        let _ = std::fs::create_dir_all(folder);
+    }
+    places
 }
 
 /// What of a repository that lies elsewhere a commit in the workspace writes: objects, refs, and what is of this worktree alone.
-/// Nothing of it can name a program that git would run.
+/// What the worktree's own files say of where the repository is is not believed: they can be written from inside.
 fn repository(workspace: &Path) -> Vec<PathBuf> {
     let own = || -> Option<Vec<PathBuf>> {
         let file = workspace.join(".git");
@@ -275,17 +342,18 @@ fn repository(workspace: &Path) -> Vec<PathBuf> {
         }
         let text = std::fs::read_to_string(&file).ok()?;
         let folder = workspace.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
-        // It must know of this workspace: else the file was pointed at somebody else's.
-        let back = std::fs::read_to_string(folder.join("gitdir")).ok()?;
-        let back = folder.join(back.trim()).canonicalize().ok()?;
-        if back != file.canonicalize().ok()? {
+        let common = folder.parent().filter(|parent| parent.ends_with("worktrees"))?.parent()?;
+        if folder.starts_with(real(workspace)) || !common.join("HEAD").is_file() {
             return None;
         }
-        let common = folder
-            .join(std::fs::read_to_string(folder.join("commondir")).ok()?.trim())
-            .canonicalize()
-            .ok()?;
-        Some(vec![folder, common.join("objects"), common.join("refs"), common.join("logs")])
+        // It must know of this workspace: else the file was pointed at somebody else's.
+        let back = std::fs::read_to_string(folder.join("gitdir")).ok()?;
+        if folder.join(back.trim()).canonicalize().ok()? != file.canonicalize().ok()? {
+            return None;
+        }
+        let parts = ["objects", "refs", "logs"].map(|part| common.join(part));
+        let is_plain = |path: &PathBuf| std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir());
+        Some(parts.into_iter().filter(is_plain).chain([folder]).collect())
     };
     own().unwrap_or_default()
 }
@@ -345,13 +413,25 @@ mod tests {
         let linked = room.path().join("linked");
         let places = repository(&linked);
         let at = |name: &str| main.canonicalize().unwrap().join(".git").join(name);
-        assert_eq!(places, [at("worktrees/linked"), at("objects"), at("refs"), at("logs")]);
+        assert_eq!(places, [at("objects"), at("refs"), at("logs"), at("worktrees/linked")]);
         assert!(repository(&main).is_empty(), "its own folder lies in it");
         // A file that points at another's repository opens nothing.
         let other = room.path().join("other");
         std::fs::create_dir(&other).unwrap();
         std::fs::copy(linked.join(".git"), other.join(".git")).unwrap();
         assert!(repository(&other).is_empty());
+        // Nor does a repository that was made up inside.
+        let forged = other.join("fake/worktrees/x");
+        std::fs::create_dir_all(&forged).unwrap();
+        std::fs::create_dir_all(other.join("fake/refs")).unwrap();
+        std::fs::write(other.join("fake/HEAD"), "ref: refs/heads/x\n").unwrap();
+        std::os::unix::fs::symlink(room.path(), other.join("fake/objects")).unwrap();
+        std::fs::write(other.join(".git"), "gitdir: fake/worktrees/x\n").unwrap();
+        std::fs::write(forged.join("gitdir"), other.join(".git").display().to_string()).unwrap();
+        assert!(repository(&other).is_empty());
+        // Where the worktree's own file leads is not asked.
+        std::fs::write(at("worktrees/linked/commondir"), other.join("fake").display().to_string()).unwrap();
+        assert_eq!(repository(&linked), places);
     }
 
     #[test]

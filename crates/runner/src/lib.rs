@@ -25,6 +25,7 @@ mod lessons;
 mod notice;
 mod observe;
 mod pins;
+mod places;
 mod plan;
 mod prepare;
 mod proof;

@@ -137,6 +137,8 @@ pub fn prepare(request: Request, cancel: Cancel, watcher: &dyn Watcher) -> Resul
         home: &home,
         runs: &runs_path,
         workspace: eyes.root().path(),
+        state: &state,
+        chain: &settings.chain,
         scratch: dir.path(),
     };
     let keep = Keep::new(&fence, redactor.clone(), &mut env)?;

@@ -212,6 +212,8 @@ impl<'a> Bench<'a> {
             home: &self.request.home,
             runs: runs.path(),
             workspace: &folder,
+            state: &self.request.state,
+            chain: &[],
             scratch: &logs,
         };
         let keep = Keep::new(&ground, redactor(self.settings), &mut env)?;

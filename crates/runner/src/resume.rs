@@ -86,6 +86,8 @@ pub fn reopen<'w>(
         home: runs_path.parent().unwrap_or(runs_path),
         runs: runs_path,
         workspace: &workspace,
+        state: &state,
+        chain: &settings.chain,
         scratch: dir.path(),
     };
     let keep = Keep::new(&fence, redactor, &mut env)?;

@@ -1,7 +1,7 @@
 //! Where the usual tools keep what they fetch and build: writable for agent and gates, since they are of little use without.
 //!
-//! Only caches: folders with programs of a person, such as `~/.cargo/bin`, or with settings that name programs are not among
-//! them. What was put there by an agent would run for the person, outside of any fence.
+//! Folders with a person's own programs, such as `~/.cargo/bin`, or with settings that name programs are not among them. Some of
+//! these caches hold programs all the same (of `npx`, of Gradle, of Go): what an agent puts there a person's tools may run.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -16,35 +16,47 @@ struct ToolCache {
     variable: &'static str,
     /// Where it is below the person's folder; empty where only the variable says.
     usual: &'static str,
-    /// What of it is a cache; empty is all of it. A name with `.` in front, but for the first, is a file.
+    /// What of it is a cache; empty is all of it.
     parts: &'static [&'static str],
+    /// Whether it is made where it is missing and the tool is here. Not where a tool takes the folder's being there for a wish.
+    is_made: bool,
 }
 
 const fn cache(program: &'static str, variable: &'static str, usual: &'static str) -> ToolCache {
-    ToolCache { program, variable, usual, parts: &[] }
+    ToolCache { program, variable, usual, parts: &[], is_made: false }
 }
 
+/// Those parts that are files.
+const FILES: [&str; 3] = [".package-cache", ".package-cache-mutate", ".global-cache"];
+
 const CACHES: [ToolCache; 31] = [
-    cache("sh", "XDG_CACHE_HOME", ".cache"),
+    ToolCache { program: "sh", variable: "XDG_CACHE_HOME", usual: ".cache", parts: &[], is_made: true },
     ToolCache {
         program: "cargo",
         variable: "CARGO_HOME",
         usual: ".cargo",
         parts: &["registry", "git", ".package-cache", ".package-cache-mutate", ".global-cache"],
+        is_made: true,
     },
-    cache("cargo", "CARGO_TARGET_DIR", ""),
+    ToolCache { program: "cargo", variable: "CARGO_TARGET_DIR", usual: "", parts: &[], is_made: true },
     cache("sccache", "SCCACHE_DIR", ""),
     cache("ccache", "CCACHE_DIR", ".ccache"),
-    cache("npm", "NPM_CONFIG_CACHE", ".npm"),
+    ToolCache { program: "npm", variable: "NPM_CONFIG_CACHE", usual: ".npm", parts: &[], is_made: true },
     cache("pnpm", "", ".local/share/pnpm/store"),
     cache("yarn", "", ".yarn/berry"),
-    ToolCache { program: "bun", variable: "BUN_INSTALL", usual: ".bun", parts: &["install/cache"] },
+    ToolCache {
+        program: "bun",
+        variable: "BUN_INSTALL",
+        usual: ".bun",
+        parts: &["install/cache"],
+        is_made: false,
+    },
     cache("deno", "DENO_DIR", ""),
     cache("corepack", "COREPACK_HOME", ""),
     cache("pip", "PIP_CACHE_DIR", ""),
     cache("uv", "UV_CACHE_DIR", ""),
     cache("poetry", "POETRY_CACHE_DIR", ""),
-    ToolCache { program: "go", variable: "GOPATH", usual: "go", parts: &["pkg"] },
+    ToolCache { program: "go", variable: "GOPATH", usual: "go", parts: &["pkg"], is_made: true },
     cache("go", "GOMODCACHE", ""),
     cache("go", "GOCACHE", ""),
     cache("zig", "ZIG_GLOBAL_CACHE_DIR", ""),
@@ -53,12 +65,13 @@ const CACHES: [ToolCache; 31] = [
         variable: "GRADLE_USER_HOME",
         usual: ".gradle",
         parts: &["caches", "daemon", "native", "wrapper", "notifications", "workers", ".tmp"],
+        is_made: false,
     },
     cache("mvn", "", ".m2/repository"),
     cache("sbt", "", ".ivy2/cache"),
     cache("dotnet", "NUGET_PACKAGES", ".nuget/packages"),
     cache("dotnet", "", ".local/share/NuGet"),
-    ToolCache { program: "bundle", variable: "", usual: ".bundle", parts: &["cache"] },
+    ToolCache { program: "bundle", variable: "", usual: ".bundle", parts: &["cache"], is_made: false },
     cache("gem", "", ".local/share/gem"),
     cache("composer", "COMPOSER_CACHE_DIR", ".composer/cache"),
     ToolCache {
@@ -66,16 +79,23 @@ const CACHES: [ToolCache; 31] = [
         variable: "CABAL_DIR",
         usual: ".cabal",
         parts: &["packages", "store", "logs"],
+        is_made: false,
     },
-    ToolCache { program: "stack", variable: "STACK_ROOT", usual: ".stack", parts: &["pantry", "snapshots"] },
-    ToolCache { program: "mix", variable: "HEX_HOME", usual: ".hex", parts: &["packages"] },
+    ToolCache {
+        program: "stack",
+        variable: "STACK_ROOT",
+        usual: ".stack",
+        parts: &["pantry", "snapshots"],
+        is_made: false,
+    },
+    ToolCache { program: "mix", variable: "HEX_HOME", usual: ".hex", parts: &["packages"], is_made: false },
     cache("dart", "PUB_CACHE", ".pub-cache"),
     cache("swift", "", ".swiftpm/cache"),
 ];
 
-/// What of `env` is a tool's cache. Folders of tools that are here are made where they are missing: a fence cannot let
-/// somebody make what has no parent that is writable.
-pub(crate) fn places(env: &Variables) -> Vec<PathBuf> {
+/// What of `env` is a tool's cache. The usual ones of tools that are here are made where they are missing and `make` says so: a
+/// fence cannot let somebody make what has no parent that is writable.
+pub(crate) fn places(env: &Variables, make: bool) -> Vec<PathBuf> {
     let home = get(env, "HOME").map(Path::new).filter(|home| home.is_absolute());
     let path = get(env, "PATH").unwrap_or_default();
     let mut places = Vec::new();
@@ -94,8 +114,8 @@ pub(crate) fn places(env: &Variables) -> Vec<PathBuf> {
         let parts = if tool.parts.is_empty() { &[""] } else { tool.parts };
         for part in parts {
             let place = if part.is_empty() { base.clone() } else { base.join(part) };
-            if is_here && !place.exists() {
-                make(&place, part.starts_with('.'));
+            if make && is_here && tool.is_made && !place.exists() {
+                create(&place, FILES.contains(part));
             }
             places.push(place);
         }
@@ -104,7 +124,7 @@ pub(crate) fn places(env: &Variables) -> Vec<PathBuf> {
 }
 
 /// What cannot be made is not there, and is passed over.
-fn make(place: &Path, is_file: bool) {
+fn create(place: &Path, is_file: bool) {
     if !is_file {
         let _ = std::fs::create_dir_all(place);
     } else if place.parent().is_some_and(Path::is_dir) {
@@ -138,7 +158,7 @@ mod tests {
             ("GOPATH", &at("gone")),
             ("UV_CACHE_DIR", Path::new("relative")),
         ]);
-        let places = places(&env);
+        let places = places(&env, true);
         for (place, is_made) in [
             ("home/.cargo/registry", true),
             ("home/.cargo/git", true),

@@ -88,6 +88,19 @@ impl Fence {
         Err(io::Error::new(io::ErrorKind::Unsupported, "there is no write fence on this system"))
     }
 
+    /// Whether this system's Landlock is one that does not hold all of it: cutting files short came with its third version,
+    /// renaming between folders with its second.
+    pub fn is_partial() -> bool {
+        #[cfg(target_os = "linux")]
+        {
+            use landlock::{ABI, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr};
+            let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+            ruleset.handle_access(AccessFs::from_write(ABI::V3)).is_err()
+        }
+        #[cfg(not(target_os = "linux"))]
+        false
+    }
+
     /// Whether this system has Landlock: tried on a thread of its own, which ends with it.
     pub fn is_available() -> bool {
         let nowhere = Self { hold: Hold::Landlock, writable: Vec::new(), read_only: Vec::new() };

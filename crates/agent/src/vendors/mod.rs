@@ -126,8 +126,8 @@ impl Vendor {
         rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with('-') && rest.ends_with("-acp")))
     }
 
-    /// Where its state is; folders that are missing are made. `var` reads its environment.
-    pub fn make_state(&self, var: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    /// Where its state is. `var` reads its environment.
+    pub fn state_places(&self, var: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
         let set = |name: &str| var(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = set("HOME");
         let mut places = Vec::new();
@@ -138,11 +138,6 @@ impl Vendor {
             let usual = moved.or_else(|| Some(home.as_ref()?.join(usual)));
             places.extend(usual);
             places.extend(set(variable));
-        }
-        // A file is made by its owner, who knows what has to stand in it.
-        for folder in places.iter().filter(|place| place.extension().is_none_or(|e| e != "json")) {
-            // What cannot be made is not there, and its owner will say so.
-            let _ = std::fs::create_dir_all(folder);
         }
         places
     }
@@ -206,14 +201,12 @@ mod tests {
             "CLAUDE_CONFIG_DIR" => Some(at("cfg").into_os_string()),
             _ => None,
         };
-        let places = Vendor::of(VendorName::Opencode).make_state(var);
+        let places = Vendor::of(VendorName::Opencode).state_places(var);
         let expected =
             ["data/opencode", "home/.config/opencode", "home/.cache/opencode", "home/.local/state/opencode"];
         assert_eq!(places, expected.map(at));
-        assert!(places.iter().all(|place| place.is_dir()));
-        let places = Vendor::of(VendorName::Claude).make_state(var);
+        let places = Vendor::of(VendorName::Claude).state_places(var);
         assert_eq!(places, ["home/.claude", "cfg", "home/.claude.json"].map(at));
-        assert!(!at("home/.claude.json").exists(), "a file is its owner's to make");
     }
 
     #[test]
