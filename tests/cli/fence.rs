@@ -208,3 +208,137 @@ fn cargo_builds_and_tests_inside() {
     let said = home.only_run().text("attempts/001/report.json");
     assert!(!said.contains("ermission denied") && !said.contains("Read-only"), "{said}");
 }
+
+/// What decides about later runs is not for this one to write, whoever of agent and gates does it.
+#[test]
+fn gates_specs_and_configuration_of_a_home_in_the_workspace() {
+    let pack = "[[gate]]\nname = \"made\"\nkind = \"test\"\nrun = [\"true\"]\n";
+    let plant = format!(
+        "mkdir -p gates && printf '{}' > gates/rust.toml",
+        pack.replace('"', "\\\"").replace('\n', "\\n")
+    );
+    for (fence, works) in [("landlock", has().0), ("bubblewrap", has().1), ("off", true)] {
+        if !works {
+            continue;
+        }
+        // By the agent, where there was no such folder.
+        let home = TestHome::new();
+        home.set_user_config("");
+        home.write("specs/it.md", &format!("{SPEC}## Checks\n- done: test -f done\n"));
+        let mut command = home.command(["run", "--json", "specs/it.md", "--attempts", "1", "--agent-cmd"]);
+        command.arg(format!("touch done; {plant}")).env("TRIPHAMMER_FENCE", fence);
+        let ran = Ran::of(command.output().unwrap());
+        let (accepted, there) = (ran.code == Some(0), home.path().join("gates/rust.toml").exists());
+        assert_eq!(
+            (accepted, there),
+            if fence == "bubblewrap" { (true, false) } else { (false, true) },
+            "{fence}: {}",
+            ran.stdout
+        );
+        if fence != "bubblewrap" {
+            let report = home.only_run().text("attempts/001/report.json");
+            assert!(report.contains("gates/rust.toml is not as it was at the start"), "{fence}: {report}");
+        }
+        // By a gate, which runs what the agent wrote.
+        let home = TestHome::new();
+        home.set_user_config("");
+        home.write("triphammer.toml", "# mine\n");
+        home.write("specs/it.md", &format!("{SPEC}## Checks\n- done: sh test.sh\n"));
+        let mut command = home.command(["run", "--json", "specs/it.md", "--attempts", "1", "--agent-cmd"]);
+        command
+            .arg("echo 'echo \"# theirs\" >> triphammer.toml; true' > test.sh")
+            .env("TRIPHAMMER_FENCE", fence);
+        let ran = Ran::of(command.output().unwrap());
+        assert_eq!(home.read("triphammer.toml"), "# mine\n", "{fence}");
+        assert_eq!(ran.code == Some(0), fence == "bubblewrap", "{fence}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn bubblewrap_keeps_a_home_whose_parent_is_moved_away() {
+    if !has().1 {
+        return;
+    }
+    let home = home(".");
+    let outer = home.path();
+    let inner = outer.join("a/b");
+    std::fs::create_dir_all(inner.join("specs")).unwrap();
+    std::fs::create_dir_all(inner.join("gates")).unwrap();
+    std::fs::write(inner.join("triphammer.toml"), "").unwrap();
+    std::fs::write(
+        inner.join("specs/it.md"),
+        SPEC.replacen("status: locked\n", "status: locked\nworkspace: ../..\n", 1),
+    )
+    .unwrap();
+    std::fs::write(inner.join("gates/check.toml"), home.read("gates/check.toml")).unwrap();
+    let mut command = home.command([
+        "run",
+        "--json",
+        "specs/it.md",
+        "--attempts",
+        "1",
+        "--workspace",
+        "../..",
+        "--agent-cmd",
+    ]);
+    command
+        .arg("mv a c; mkdir -p a && cp -a c/b a/; echo x > a/b/gates/more.toml; touch done")
+        .current_dir(&inner);
+    command.env("TRIPHAMMER_FENCE", "bubblewrap");
+    let ran = Ran::of(command.output().unwrap());
+    assert!(ran.code == Some(0), "{}{}", ran.stdout, ran.stderr);
+    assert!(!inner.join("gates/more.toml").exists() && !outer.join("c").exists());
+}
+
+#[test]
+fn a_plan_makes_nothing_and_a_variable_opens_no_home() {
+    let home = home("work");
+    let before = std::fs::read_dir(home.beside("user")).unwrap().count();
+    let mut command = home.command(["run", "specs/it.md", "--plan", "--agent", "codex"]);
+    let bin = home.beside("bin");
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::write(bin.join("codex"), "#!/bin/sh\n").unwrap();
+    std::fs::set_permissions(bin.join("codex"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let usual = std::env::var_os("PATH").unwrap();
+    let path = std::iter::once(bin).chain(std::env::split_paths(&usual));
+    command.env("PATH", std::env::join_paths(path).unwrap());
+    let plan = Ran::of(command.output().unwrap());
+    assert_eq!(plan.code, Some(0), "{}", plan.stderr);
+    assert_eq!(std::fs::read_dir(home.beside("user")).unwrap().count(), before, "{}", plan.stdout);
+    if !has().0 {
+        return;
+    }
+    let mut command = home.command([
+        "run",
+        "specs/it.md",
+        "--attempts",
+        "1",
+        "--agent-cmd",
+        "echo x > ~/stray; touch done",
+    ]);
+    command.env_remove("TRIPHAMMER_FENCE").env("CARGO_TARGET_DIR", "/");
+    let ran = Ran::of(command.output().unwrap());
+    assert!(
+        ran.stderr.contains("`/` is named as a tool's or an agent's own and stays closed"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!home.beside("user/stray").exists());
+}
+
+#[test]
+fn a_failure_that_the_fence_may_have_made_is_hinted_at() {
+    if !has().0 {
+        return;
+    }
+    let home = home("work");
+    home.write(
+        "gates/check.toml",
+        "[[gate]]\nname = \"done\"\nkind = \"test\"\nrun = [\"sh\", \"-c\", \"echo x > $HOME/.tool-cache && test -f done\"]\n",
+    );
+    let mut command = home.command(["run", "specs/it.md", "--attempts", "1", "--agent-cmd", "touch done"]);
+    command.env_remove("TRIPHAMMER_FENCE");
+    let ran = Ran::of(command.output().unwrap());
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("it may be the write fence"), "{}", ran.stderr);
+}

@@ -258,6 +258,11 @@ impl Keep {
         Containment { fence, network: self.network, limits: self.limits }
     }
 
+    /// Whether the home's gates, specs and configuration cannot be written to, wherever they lie.
+    pub(crate) const fn keeps_home(&self) -> bool {
+        matches!(self.hold, Some(Hold::Bubblewrap(_)))
+    }
+
     /// Whether there is a fence.
     pub(crate) const fn is_fenced(&self) -> bool {
         self.hold.is_some()

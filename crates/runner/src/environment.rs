@@ -22,6 +22,10 @@ pub(crate) fn shared(workspace: &Path, extra: &[String]) -> Variables {
     path.push(":");
     path.push(old);
     set(&mut env, "PATH", path);
+    // Written bytecode is told stale by whole seconds and sizes: a quick edit would be judged by what was before it.
+    if get(&env, "PYTHONDONTWRITEBYTECODE").is_none() {
+        set(&mut env, "PYTHONDONTWRITEBYTECODE", OsString::from("1"));
+    }
     env
 }
 

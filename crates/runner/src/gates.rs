@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use triphammer_gate::{Gate, GateContext, GateProgress, IntegrityInput, Interrupted, TestCensus, WorkFiles};
 use triphammer_model::event::Isolation;
 use triphammer_model::{
-    Attempt, Event, FailReason, Finding, GateKind, GateVerdict, Launch, Report, Supervisor,
+    Attempt, Content, Event, FailReason, Finding, GateKind, GateVerdict, Launch, Report, Severity,
+    Supervisor, WorkPath,
 };
-use triphammer_workspace::{EntryKind, Look};
+use triphammer_workspace::{EntryKind, Look, moved};
 
 use crate::error::{Doing, Trouble};
 use crate::notice::Notice;
@@ -68,6 +69,7 @@ impl Run<'_> {
             .doing("writing the preflight's report")?;
         self.dir.write_json(GRANDFATHERED, &found.grandfathered).doing("writing what was there already")?;
         self.dir.write_json(DISCOVERED, &self.bench.discovered).doing("writing the discovered gates")?;
+        self.hint_at_fence(&found.report.verdicts);
         self.bench.grandfathered = found.grandfathered;
         Ok(vec![Event::Preflighted(found.facts)])
     }
@@ -152,8 +154,10 @@ impl Run<'_> {
         if !broken.is_empty() {
             return Ok(vec![Event::PinsBroken { pins: broken }]);
         }
-        let all_passed = report.ok;
         let mut verdicts = report.verdicts;
+        verdicts.extend(self.home_guard()?);
+        self.hint_at_fence(&verdicts);
+        let all_passed = Report::new(verdicts.clone()).ok;
         if all_passed && !self.moved_since_start(&self.sight.latest) {
             verdicts.push(nothing_moved());
         } else if all_passed && self.settings.confirm_clean {
@@ -167,6 +171,74 @@ impl Run<'_> {
         let facts = report.facts();
         self.briefing.previous = Some((attempt, report));
         Ok(vec![Event::Judged { attempt, report: facts }])
+    }
+
+    /// Where the home lies in the workspace, what judges later runs lies in the agent's reach, and in that of the gates, which
+    /// run its code: after the gates nothing of it may have been changed, and nothing may have been added.
+    /// What a person writes there meanwhile cannot be told apart, so that a spec is only a warning.
+    fn home_guard(&mut self) -> Result<Option<GateVerdict>, Trouble> {
+        if self.keep.keeps_home() {
+            return Ok(None);
+        }
+        let extra: Vec<WorkPath> = match self.pins.get("protected.json") {
+            Some(text) => serde_json::from_slice(text).unwrap_or_default(),
+            None => Vec::new(),
+        };
+        // The configuration is always among them, and says where the home is.
+        let Some(config) = extra.iter().find(|path| path.file_name() == b"triphammer.toml") else {
+            return Ok(None);
+        };
+        let home = config.as_bytes().strip_suffix(b"triphammer.toml").unwrap_or_default().to_vec();
+        let now = self.take_look()?;
+        let mut findings = Vec::new();
+        let checked = self.protected.check(&now).doing("checking protected files after the gates")?;
+        let changed: Vec<_> =
+            checked.offences.into_iter().filter(|offence| extra.contains(&offence.path)).collect();
+        if !changed.is_empty() {
+            self.protected.restore(&self.eyes, &changed).doing("putting protected files back")?;
+            self.take_look()?;
+        }
+        findings.extend(changed.iter().map(|offence| {
+            let message = format!("{} was changed while the gates ran; it has been restored", offence.path);
+            Finding::error("integrity/protected", message).with_fix("what gates run must leave it alone")
+        }));
+        for (folder, severity) in [("gates/", Severity::Error), ("specs/", Severity::Warning)] {
+            let folder = [home.as_slice(), folder.as_bytes()].concat();
+            let there = moved(&self.sight.start, &now)
+                .into_iter()
+                .filter(|o| o.content != Content::Same && o.path.as_bytes().starts_with(&folder));
+            findings.extend(there.filter(|o| changed.iter().all(|c| c.path != o.path)).map(|o| {
+                let message =
+                    format!("{} is not as it was at the start: it would decide about later runs", o.path);
+                Finding::error("integrity/home", message)
+                    .with_severity(severity)
+                    .with_fix("put it back; a home's gates and specs are a person's to write")
+            }));
+        }
+        if findings.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(GateVerdict::from_findings("home".into(), GateKind::Static, findings)))
+    }
+
+    /// What a fence refuses looks like any other failure. Nothing is decided from it; a person is told where to look.
+    fn hint_at_fence(&self, verdicts: &[GateVerdict]) {
+        const WORDS: [&str; 2] = ["Read-only file system", "Permission denied"];
+        if !self.keep.is_fenced() {
+            return;
+        }
+        for verdict in verdicts {
+            let said = verdict.failing().flat_map(|finding| finding.detail.iter().chain([&finding.message]));
+            if let Some(word) =
+                said.into_iter().find_map(|text| WORDS.iter().find(|word| text.contains(**word)))
+            {
+                self.watcher.notice(&Notice::Remark(&format!(
+                    "gate `{}` says `{word}`: it may be the write fence; `[sandbox] writable = [\"...\"]` in triphammer.toml opens \
+                     more",
+                    verdict.gate
+                )));
+            }
+        }
     }
 
     /// What was pinned and is not any more what it was, and the journal, where another hand wrote into it.

@@ -29,5 +29,7 @@ pub(crate) fn first() -> Result<VendorName, Failure> {
         0 => format!("none of {} is found on PATH", VendorName::ALL.map(VendorName::as_str).join(", ")),
         _ => found.join("; "),
     };
-    Err(Failure::usage(format!("agent `auto`: {why}; `triphammer doctor` says how each is installed")))
+    Err(Failure::usage(format!(
+        "agent `auto`: {why}; log in to one, export its key, or install one: `triphammer doctor` says how"
+    )))
 }

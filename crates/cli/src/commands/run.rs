@@ -254,6 +254,12 @@ fn chain(args: &RunArgs, spec: &Spec, config: &Config) -> Result<Vec<AgentSettin
     }
     let mut chain: Vec<AgentSettings> = Vec::new();
     for name in names {
+        // What works is named in every record, not how it was found.
+        let name = if name.as_str() == "auto" && !config.agents.contains_key(&name) {
+            AgentName::new(auto::first()?.as_str())
+        } else {
+            name
+        };
         let by_name = || AgentConfig::of_word(name.as_str());
         let Some(agent) = config.agents.get(&name).cloned().or_else(by_name) else {
             let own = config.agents.keys().map(AgentName::as_str);
