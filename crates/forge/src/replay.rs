@@ -28,7 +28,7 @@ pub fn replay(lines: &[JournalLine]) -> Result<Machine, Box<Divergence>> {
     for line in lines {
         let expected = machine.expects(&line.event);
         let now = machine.handle(line.stamp(), &line.event);
-        if !expected || now != line.effects {
+        if !expected || !same(&now, &line.effects) {
             let (seq, event, recorded) = (line.seq, line.event.word(), line.effects.clone());
             return Err(Box::new(Divergence { seq, event, expected, recorded, now }));
         }
@@ -88,13 +88,25 @@ pub fn what_if(lines: &[JournalLine], policy: Policy) -> WhatIf {
     WhatIf { lines: decided, would: Would::AsRecorded }
 }
 
+/// Whether two decisions are the same. Older journals do not say why another agent takes over.
+fn same(now: &[Effect], recorded: &[Effect]) -> bool {
+    now.len() == recorded.len()
+        && now.iter().zip(recorded).all(|(now, recorded)| match (now, recorded) {
+            (
+                Effect::Look { attempt, agent, from, .. },
+                Effect::Look { attempt: then, agent: worker, from: tree @ Some(_), why: None },
+            ) => (attempt, agent, from) == (then, worker, tree),
+            _ => now == recorded,
+        })
+}
+
 /// What two decisions about the same event mean; `None` where both lead to the same next step.
 fn compare(now: &[Effect], recorded: &[Effect]) -> Option<Would> {
     // That a proof was held is told to people; the run goes on in the same way.
     let steps = |effects: &[Effect]| -> Vec<Effect> {
         effects.iter().filter(|effect| !matches!(effect, Effect::Hold { .. })).cloned().collect()
     };
-    if steps(now) == steps(recorded) {
+    if same(&steps(now), &steps(recorded)) {
         return None;
     }
     let end = |effects: &[Effect]| {

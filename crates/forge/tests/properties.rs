@@ -483,6 +483,15 @@ impl Driver {
                 prop_assert_ne!(other.would, stalled);
             }
         }
+        // Older journals do not say why another agent takes over.
+        let mut older = self.lines.clone();
+        for effect in older.iter_mut().flat_map(|line| &mut line.effects) {
+            if let Effect::Look { why, .. } = effect {
+                *why = None;
+            }
+        }
+        prop_assert!(replay(&older).is_ok());
+        prop_assert_eq!(what_if(&older, self.policy).would, Would::AsRecorded);
         let mut altered = self.lines.clone();
         let last = altered.len() - 1;
         altered[last].effects = vec![Effect::Preflight];
