@@ -64,6 +64,27 @@ pub(crate) fn failing_rules(run: &RunFiles, attempt: u32) -> Vec<String> {
     findings.filter(|f| f.fails()).map(|f| f.rule.clone()).collect()
 }
 
+/// Writes a run's journal anew, each line as `altered` leaves it, with a chain that holds.
+pub(crate) fn rewrite_journal(run: &RunFiles, mut altered: impl FnMut(&mut serde_json::Value)) {
+    let mut head = "0".repeat(64);
+    let mut all = String::new();
+    for line in run.text("journal.jsonl").lines() {
+        let mut value: serde_json::Value = serde_json::from_str(line).expect("a journal line");
+        altered(&mut value);
+        value["prev"] = head.as_str().into();
+        // As the journal itself writes it; a seal has a digest of its own.
+        let mut line: JournalLine = serde_json::from_value(value).expect("a journal line");
+        let is_sealed = line.sha256.take().is_some();
+        let text = |line: &JournalLine| serde_json::to_string(line).expect("plain data");
+        line.sha256 = is_sealed.then(|| triphammer_model::Digest::of(text(&line)));
+        let text = text(&line);
+        triphammer_model::Digest::of(&text).as_str().clone_into(&mut head);
+        all.push_str(&text);
+        all.push('\n');
+    }
+    std::fs::write(run.path().join("journal.jsonl"), all).expect("the journal");
+}
+
 /// Runs git in a folder with nobody's configuration and returns what it prints.
 #[track_caller]
 pub(crate) fn git(dir: &std::path::Path, args: &[&str]) -> String {

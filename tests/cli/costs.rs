@@ -3,6 +3,7 @@
 use triphammer_model::{CostBy, MicroUsd, Receipt};
 use triphammer_testkit::{Ran, TestHome};
 
+use crate::common::rewrite_journal;
 use crate::vendors::run;
 
 /// A home whose gate is red, with more lines of configuration.
@@ -105,12 +106,34 @@ fn a_resumed_run_goes_on_with_the_prices_of_its_start() {
     let config =
         home.read("triphammer.toml").replace("\"dear-1\" = { input = 1.0", "\"dear-1\" = { input = 99.0");
     home.write("triphammer.toml", &config);
+    let ran = resumed(&home, "dear-1");
+    assert_eq!(run.receipt(2).cost, Some(MicroUsd::new(310_000)), "{}\n{}", ran.stdout, ran.stderr);
+}
+
+/// Goes on with a run of [`codex`], which names another model now.
+fn resumed(home: &TestHome, model: &str) -> Ran {
     let program = home.beside("bin/codex");
-    let script = std::fs::read_to_string(&program).unwrap().replace("nameless", "dear-1");
+    let script = std::fs::read_to_string(&program).unwrap().replace("nameless", model);
     std::fs::write(&program, script).unwrap();
-    let mut command = home.command(["resume", &run.id(), "--json"]);
+    let mut command = home.command(["resume", "latest", "--json"]);
     let path = std::env::join_paths([home.beside("bin"), "/usr/bin".into(), "/bin".into()]).unwrap();
     command.env("PATH", path).env("CODEX_HOME", home.beside("codex"));
-    let ran = Ran::of(command.output().unwrap());
-    assert_eq!(run.receipt(2).cost, Some(MicroUsd::new(310_000)), "{}\n{}", ran.stdout, ran.stderr);
+    Ran::of(command.output().unwrap())
+}
+
+#[test]
+fn a_run_from_before_prices_were_pinned_has_them_nevertheless() {
+    for (model, cost) in [("gpt-5", OF_THE_TABLE), ("own-1", MicroUsd::new(310_000))] {
+        let home = home("[prices]\n\"own-1\" = { input = 1.0, output = 1.0 }");
+        codex(&home, "nameless", &["--max-cost", "9"]).expect("suspended", "cost-unknown", 1, 5);
+        let run = home.only_run();
+        rewrite_journal(&run, |line| {
+            if let Some(pins) = line["event"]["pins"].as_object_mut() {
+                pins.remove("prices.json").expect("it is pinned nowadays");
+            }
+        });
+        std::fs::remove_file(run.path().join("pinned/prices.json")).unwrap();
+        let ran = resumed(&home, model);
+        assert_eq!(run.receipt(2).cost, Some(cost), "{model}: {}\n{}", ran.stdout, ran.stderr);
+    }
 }

@@ -13,7 +13,7 @@ use triphammer_workspace::{
 
 use crate::folder;
 use crate::prepare::redactor;
-use crate::run::{Finished, seal};
+use crate::run::{Finished, seal, standing_seal};
 use crate::settings::Settings;
 
 /// An act could not be carried out; nothing was changed.
@@ -68,8 +68,9 @@ impl Desk {
         }
         let stamp = Stamp { at: jiff::Timestamp::now(), elapsed_ms: 0 };
         let effects = self.machine.handle(stamp, event);
+        let standing = standing_seal(self.journal.lines());
         self.journal.append(stamp, event, &effects).map_err(ActError::failed)?;
-        seal(&mut self.journal, &self.dir, stamp).map_err(ActError::failed)?;
+        seal(&mut self.journal, &self.dir, stamp, standing).map_err(ActError::failed)?;
         if let Some(summary) = RunSummary::fold(self.journal.lines()) {
             self.dir.write_summary(&summary).map_err(ActError::failed)?;
         }

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use triphammer_model::{Event, JournalLine, Receipt, Report, RunSummary};
 use triphammer_store::RunDir;
 
+use crate::settings::Settings;
+
 /// Its file in a run directory.
 pub(crate) const PROOF: &str = "proof.json";
 
@@ -65,6 +67,7 @@ pub(crate) fn statement(dir: &RunDir, lines: &[JournalLine]) -> Option<Value> {
             "pins": started.pins,
             "policy": started.policy,
             "limits": started.limits,
+            "agents": agents(dir),
             "attempts": attempts,
             "acceptedAttempt": summary.accepted_attempt,
             "outcome": summary.outcome,
@@ -75,4 +78,22 @@ pub(crate) fn statement(dir: &RunDir, lines: &[JournalLine]) -> Option<Value> {
             "startedOn": summary.started,
         },
     }))
+}
+
+/// What stands behind each agent's name, as it is pinned. Which version it has, nobody observes.
+fn agents(dir: &RunDir) -> Vec<Value> {
+    let policy = dir.read("pinned/policy.toml").unwrap_or_default();
+    let settings = toml::from_str::<Settings>(&String::from_utf8_lossy(&policy));
+    let chain = settings.map(|settings| settings.chain).unwrap_or_default();
+    chain.iter().map(|agent| json!({"name": agent.name, "kind": agent.kind})).collect()
+}
+
+/// Whether a recorded statement is this one; the first of them did not name the agents.
+pub(crate) fn says(recorded: &Value, mut statement: Value) -> bool {
+    if recorded["predicate"].get("agents").is_none()
+        && let Some(predicate) = statement["predicate"].as_object_mut()
+    {
+        predicate.remove("agents");
+    }
+    *recorded == statement
 }

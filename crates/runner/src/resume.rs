@@ -7,6 +7,7 @@ use std::time::Instant;
 use triphammer_agent::end_left_over;
 use triphammer_forge::{MACHINE_VERSION, Machine};
 use triphammer_gate::Packs;
+use triphammer_llm::Prices;
 use triphammer_model::event::{Isolation, Stamp};
 use triphammer_model::{
     Attempt, Cancel, Content, Digest, Event, Movement, Outcome, Report, RunId, RunSummary, Spec, WorkPath,
@@ -25,7 +26,7 @@ use crate::notice::{Notice, Watcher};
 use crate::observe::GUARDED;
 use crate::pins::Pins;
 use crate::prepare::redactor;
-use crate::run::{Bench, Briefing, Guarded, Run, Sight, Timings, seal};
+use crate::run::{Bench, Briefing, Guarded, Run, Sight, Timings, seal, standing_seal};
 use crate::settings::Settings;
 
 /// Takes run `id` up again. Processes that the dead run left behind are ended first.
@@ -91,7 +92,11 @@ pub fn reopen<'w>(
         scratch: dir.path(),
     };
     let keep = Keep::new(&fence, redactor, &mut env)?;
-    let prices = parts.pinned("prices.json")?;
+    // Runs that were begun before prices were pinned have those of this triphammer.
+    let prices = match pins.get("prices.json") {
+        Some(_) => parts.pinned("prices.json")?,
+        None => Prices::built_in().with(settings.prices.clone()),
+    };
     let origin = match (&started.origin, settings.isolation) {
         (Some(origin), isolation) if isolation != Isolation::InPlace => {
             folder::read(origin).ok().and_then(|path| Root::open(&path).ok())
@@ -170,13 +175,14 @@ fn tampered(
         format!("run {}: what was pinned at its start has been altered: {}", dir.id(), pins.join(", "));
     watcher.notice(&Notice::Launched { run: dir.id(), dir: dir.path() });
     let stamp = Stamp { at: jiff::Timestamp::now(), elapsed_ms: 0 };
+    let standing = standing_seal(journal.lines());
     for event in [resumed.clone(), Event::PinsBroken { pins }] {
         let effects = machine.handle(stamp, &event);
         if let Err(error) = journal.append(stamp, &event, &effects) {
             return StartError::infrastructure(error);
         }
     }
-    if let Err(error) = seal(&mut journal, dir, stamp) {
+    if let Err(error) = seal(&mut journal, dir, stamp, standing) {
         return StartError::infrastructure(error);
     }
     if let (Some(outcome), Some(summary)) = (machine.outcome(), RunSummary::fold(journal.lines())) {

@@ -1,6 +1,6 @@
 //! One run: the loop that does what the machine asks for and records what came of it.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,8 @@ use triphammer_llm::Prices;
 use triphammer_model::event::{AgentFacts, Isolation, Stamp};
 use triphammer_model::process::WaitStatus;
 use triphammer_model::{
-    AgentName, Attempt, Cancel, Effect, Event, Outcome, Report, RunSummary, Spec, WorkPath,
+    AgentName, Attempt, Cancel, Digest, Effect, Event, JournalLine, Outcome, Report, RunSummary, Spec,
+    WorkPath,
 };
 use triphammer_store::{Journal, RunDir, digest_artifacts};
 use triphammer_workspace::{Eyes, Lease, Look, Protected, Root};
@@ -243,7 +244,7 @@ impl Run<'_> {
         self.take_in_tells();
         let _ = std::fs::remove_dir_all(self.dir.live());
         let stamp = self.stamp();
-        seal(&mut self.journal, &self.dir, stamp)?;
+        seal(&mut self.journal, &self.dir, stamp, None)?;
         let summary = RunSummary::fold(self.journal.lines()).ok_or(RunError::Stuck("started"))?;
         if let Err(error) = self.dir.write_summary(&summary) {
             // Derived: it is rebuilt from the journal when it is missing.
@@ -288,15 +289,42 @@ fn never_begun(attempt: Attempt, agent: &AgentName, try_no: u32) -> Event {
     Event::AgentEnded { attempt, agent: agent.clone(), try_no, facts }
 }
 
-/// Writes the proof of a run that was accepted, and the `sealed` line with every artifact's digest.
-pub(crate) fn seal(journal: &mut Journal, dir: &RunDir, stamp: Stamp) -> Result<(), RunError> {
-    if let Some(statement) = proof::statement(dir, journal.lines()) {
-        let failed =
-            |e: triphammer_store::FileError| triphammer_store::WriteError { path: e.path, source: e.source };
-        dir.write_json(proof::PROOF, &statement).map_err(failed)?;
+/// What the last seal says, where no process has worked on the run since.
+pub(crate) fn standing_seal(lines: &[JournalLine]) -> Option<BTreeMap<String, Digest>> {
+    let since = lines.iter().rev().take_while(|line| !matches!(line.event, Event::Resumed { .. }));
+    since.into_iter().find_map(|line| match &line.event {
+        Event::Sealed { artifacts } => Some(artifacts.clone()),
+        _ => None,
+    })
+}
+
+/// Writes the proof of a run that was accepted, and the `sealed` line with every artifact's digest. What `standing` says of an
+/// artifact goes on to hold: whoever only records an act has written none, and what lies there now may be damaged.
+pub(crate) fn seal(
+    journal: &mut Journal,
+    dir: &RunDir,
+    stamp: Stamp,
+    standing: Option<BTreeMap<String, Digest>>,
+) -> Result<(), RunError> {
+    let failed =
+        |e: triphammer_store::FileError| triphammer_store::WriteError { path: e.path, source: e.source };
+    let is_decided = matches!(journal.lines().last().map(|line| &line.event), Some(Event::Decided { .. }));
+    let statement =
+        if standing.is_none() || is_decided { proof::statement(dir, journal.lines()) } else { None };
+    if let Some(statement) = &statement {
+        dir.write_json(proof::PROOF, statement).map_err(failed)?;
     }
-    let artifacts = digest_artifacts(dir.path())
-        .map_err(|e| triphammer_store::WriteError { path: e.0.path, source: e.0.source })?;
+    let artifacts = match standing {
+        None => digest_artifacts(dir.path())
+            .map_err(|e| triphammer_store::WriteError { path: e.0.path, source: e.0.source })?,
+        Some(mut artifacts) => {
+            if statement.is_some() {
+                let written = dir.read(proof::PROOF).map_err(failed)?;
+                artifacts.insert(proof::PROOF.to_owned(), Digest::of(&written));
+            }
+            artifacts
+        }
+    };
     journal.append(stamp, &Event::Sealed { artifacts }, &[])?;
     Ok(())
 }

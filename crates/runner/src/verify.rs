@@ -246,8 +246,14 @@ fn summary(dir: &RunDir, lines: &[JournalLine], verified: &mut Verified) {
 fn proof(dir: &RunDir, lines: &[JournalLine], verified: &mut Verified) {
     let Some(statement) = proof::statement(dir, lines) else { return };
     match dir.read_json::<serde_json::Value>(proof::PROOF) {
-        Ok(recorded) if recorded == statement => {}
+        Ok(recorded) if proof::says(&recorded, statement) => {}
         Ok(_) => verified.flaw("proof", proof::PROOF, "it is not what journal, reports and receipts say"),
+        Err(error)
+            if error.source.kind() == std::io::ErrorKind::NotFound
+                && sealed(lines).is_none_or(|(artifacts, _)| !artifacts.contains_key(proof::PROOF)) =>
+        {
+            verified.notes.push("the run has no proof.json, and its seal lists none".to_owned());
+        }
         Err(error) => verified.flaw("proof", proof::PROOF, error.to_string()),
     }
 }
