@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use triphammer_testkit::{Ran, TestHome};
 
-use crate::common::SPEC;
+use crate::common::{SPEC, pack, rewrite_journal};
 
 fn home(gate: &str) -> TestHome {
     let home = TestHome::with_gates(&[("done", gate)]);
@@ -51,6 +51,10 @@ fn runs_of_every_outcome_hold_and_are_decided_the_same_way() {
     assert_eq!(proof["_type"], "https://in-toto.io/Statement/v1");
     assert_eq!(proof["subject"][0]["digest"]["gitTree"], run.summary()["tree"]);
     let predicate = &proof["predicate"];
+    assert_eq!(
+        predicate["agents"],
+        serde_json::json!([{"name": "command", "kind": {"shell": {"line": "touch done"}}}])
+    );
     assert_eq!(
         (&predicate["reason"], &predicate["attempts"][0]["verdicts"][1]["gate"]),
         (&"gates-passed".into(), &"done".into())
@@ -149,6 +153,95 @@ fn a_flipped_bit_anywhere_in_a_run_is_named() {
     );
 }
 
+/// The places of what does not hold.
+fn flaws(home: &TestHome) -> Vec<String> {
+    let found = json(&home.run(["verify", "latest", "--json"]));
+    let flaws = found["found"]["flaws"].as_array().unwrap();
+    flaws.iter().map(|flaw| flaw["place"].as_str().unwrap().to_owned()).collect()
+}
+
+/// What a person does with a run afterwards seals it anew; damage stays damage.
+#[test]
+fn no_act_makes_damage_whole() {
+    let accepted = |more: &[&str]| {
+        let home = home("test -f done");
+        forge(&home, "touch done", more).expect("accepted", "gates-passed", 1, 0);
+        home
+    };
+    let parked = |gate: &str| {
+        let home = home(gate);
+        let fault = "echo '{\"fault\": {\"kind\": \"quota\"}}' > $TRIPHAMMER_RECEIPT; touch moved";
+        let ran = forge(&home, fault, &[]);
+        assert_eq!(ran.done()["outcome"], "suspended", "{}", ran.stdout);
+        home
+    };
+    // Red at each first try, green at the second once the work is done.
+    let flaky = || {
+        let home = TestHome::new();
+        let line =
+            "n=$(cat $HOME/n || echo 0); echo $((n + 1)) > $HOME/n; test -f done && test $((n % 2)) = 1";
+        home.write("gates/check.toml", &pack("shaky", line, "confirm = 1\n"));
+        home.write("specs/it.md", SPEC);
+        forge(&home, "touch done", &[]).expect("suspended", "needs-review", 1, 5);
+        home
+    };
+    for (home, act) in [
+        (accepted(&[]), vec!["undo", "latest"]),
+        (accepted(&["--isolate", "copy"]), vec!["apply", "latest"]),
+        (parked("false"), vec!["tell", "latest", "go on"]),
+        (flaky(), vec!["decide", "latest", "accept", "--why", "seen by eye"]),
+    ] {
+        let dir = home.only_run().path().to_owned();
+        let gone = dir.join("attempts/001/start.fp");
+        let gone = if gone.exists() { gone } else { dir.join("attempts/001/movement.json") };
+        let gone_place = gone.strip_prefix(&dir).unwrap().display().to_string();
+        let brief = dir.join("attempts/001/brief.md");
+        let whole = std::fs::read(&brief).unwrap();
+        let mut bytes = whole.clone();
+        bytes[0] ^= 1;
+        std::fs::write(&brief, bytes).unwrap();
+        std::fs::write(dir.join("attempts/001/more"), "").unwrap();
+        let lost = std::fs::read(&gone).unwrap();
+        std::fs::remove_file(&gone).unwrap();
+        let places = ["attempts/001/brief.md", "attempts/001/more", gone_place.as_str()];
+        for is_done in [false, true] {
+            if is_done {
+                let ran = home.run(&act);
+                assert_eq!(ran.code, Some(0), "{act:?}: {}", ran.stderr);
+            }
+            let found = flaws(&home);
+            for place in places {
+                assert!(found.iter().any(|at| at == place), "{act:?}, done: {is_done}: {place} in {found:?}");
+            }
+        }
+        std::fs::write(&brief, whole).unwrap();
+        std::fs::write(&gone, lost).unwrap();
+        std::fs::remove_file(dir.join("attempts/001/more")).unwrap();
+        holds(&home, "put back");
+    }
+}
+
+/// Runs of before there were proofs have none, and lack nothing.
+#[test]
+fn a_proof_is_missed_where_it_was_sealed() {
+    let home = home("test -f done");
+    forge(&home, "touch done", &[]).expect("accepted", "gates-passed", 1, 0);
+    let run = home.only_run();
+    std::fs::remove_file(run.path().join("proof.json")).unwrap();
+    assert!(flaws(&home).contains(&"proof.json".to_owned()));
+    rewrite_journal(&run, |line| {
+        if let Some(artifacts) = line["event"]["artifacts"].as_object_mut() {
+            artifacts.remove("proof.json").expect("it is sealed nowadays");
+        }
+    });
+    holds(&home, "older");
+    let verified = home.run(["verify", "latest"]);
+    assert!(verified.stdout.contains("note  the run has no proof.json"), "{}", verified.stdout);
+    // An act seals such a run as it is.
+    assert_eq!(home.run(["undo", "latest"]).code, Some(0));
+    holds(&home, "older, and undone");
+}
+
 #[test]
 fn a_tree_that_is_gone_or_damaged_is_named() {
     let home = home("test -f done");
@@ -185,25 +278,12 @@ fn a_tree_that_is_gone_or_damaged_is_named() {
 fn another_decision_is_shown_with_both_sides() {
     let home = home("false");
     forge(&home, "true", &[]).expect("rejected", "stalled", 3, 3);
-    let journal = home.only_run().path().join("journal.jsonl");
     // A whole new chain over another last decision: forged, and still not what the machine decides.
-    let mut head = "0".repeat(64);
-    let mut forged = String::new();
-    for line in std::fs::read_to_string(&journal).unwrap().lines() {
-        let mut value: Value = serde_json::from_str(line).unwrap();
-        if value["event"]["type"] == "sealed" {
-            break;
+    rewrite_journal(&home.only_run(), |line| {
+        if line["effects"][0]["type"] == "end" {
+            line["effects"][0]["outcome"]["reason"] = "attempts-exhausted".into();
         }
-        value["prev"] = head.into();
-        if value["effects"][0]["type"] == "end" {
-            value["effects"][0]["outcome"]["reason"] = "attempts-exhausted".into();
-        }
-        let text = value.to_string();
-        head = triphammer_model::Digest::of(&text).as_str().to_owned();
-        forged.push_str(&text);
-        forged.push('\n');
-    }
-    std::fs::write(&journal, forged).unwrap();
+    });
     let ran = home.run(["replay", "latest"]);
     assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
     assert!(ran.stdout.contains("after `judged`"), "{}", ran.stdout);
@@ -247,6 +327,11 @@ fn another_policy_ends_sooner_kills_or_cannot_be_known() {
         (&first["policy"]["proofs"], &first["ended_sooner"], &first["saved"]["attempts"]),
         (&2.into(), &2.into(), &2.into())
     );
+    assert_eq!(
+        first["policy"],
+        serde_json::json!({"proofs": 2, "identity": "bytes"}),
+        "only what is changed"
+    );
     let table = stalled.run(["replay", "--all"]);
     assert!(table.stdout.contains("proofs=2 identity=bytes"), "{}", table.stdout);
 
@@ -260,6 +345,22 @@ fn another_policy_ends_sooner_kills_or_cannot_be_known() {
     }
     assert_eq!(stalled.run(["replay", "no-such-run"]).code, Some(1));
     assert_eq!(stalled.run(["replay"]).code, Some(2));
+}
+
+/// A change is one of the policy that each run had, not of what a policy is without one.
+#[test]
+fn over_all_runs_each_keeps_the_policy_that_it_had() {
+    let home = home("false");
+    home.write("triphammer.toml", "[breaker]\nproofs = 4\n");
+    forge(&home, "true", &["--attempts", "9"]).expect("rejected", "stalled", 4, 3);
+    home.write("triphammer.toml", "");
+    forge(&home, "true", &["--attempts", "9"]).expect("rejected", "stalled", 3, 3);
+    let all = json(&home.run(["replay", "--all", "--policy", "breaker.identity=normalised", "--json"]));
+    let row = &all["policies"][0];
+    assert_eq!((&row["runs"], &row["as_recorded"]), (&2.into(), &2.into()), "{row}");
+    assert_eq!(row["policy"], serde_json::json!({"identity": "normalised"}));
+    let table = home.run(["replay", "--all", "--policy", "breaker.identity=normalised"]);
+    assert!(table.stdout.lines().nth(1).unwrap().starts_with("identity=normalised  2"), "{}", table.stdout);
 }
 
 /// A run that died of a broken environment: which of its attempts would have passed?
@@ -316,4 +417,34 @@ fn the_gates_again_on_each_tree() {
     }
     let ran = home.run(["replay", "latest", "--gates", "--attempt", "7"]);
     assert!(ran.stderr.contains("attempt 7") && ran.stderr.contains("1, 2, 3"), "{}", ran.stderr);
+}
+
+/// What a workspace had beside its tree is there as far as it can be, and what is not is said.
+#[test]
+fn the_gates_again_have_what_the_workspace_is_set_up_with() {
+    let home = home("test -f done && test -f node_modules/made && test -f local.env");
+    home.write(
+        "triphammer.toml",
+        "[workspace]\nsetup = [\"mkdir -p node_modules && touch node_modules/made\"]\ncarry = [\"local.env\"]\n",
+    );
+    home.write(".gitignore", "local.env\n");
+    home.write("local.env", "x\n");
+    home.write("node_modules/made", "");
+    forge(&home, "touch done", &[]).expect("accepted", "gates-passed", 1, 0);
+    // One that was killed left its tree behind; one that still works has its own.
+    let mut dead = std::process::Command::new("true").spawn().unwrap();
+    dead.wait().unwrap();
+    let regate = home.state().join("triphammer/regate");
+    let left = regate.join(format!("{}-some-run-1-abc", dead.id()));
+    let others = regate.join(format!("{}-some-run-1-abc", std::process::id()));
+    for folder in [&left, &others] {
+        std::fs::create_dir_all(folder.join("tree")).unwrap();
+    }
+    let ran = home.run(["replay", "latest", "--gates", "--json"]);
+    let found = json(&ran);
+    assert_eq!(found["attempts"][0]["now"]["ok"], true, "{}{}", ran.stdout, ran.stderr);
+    assert!(found["notes"].to_string().contains("node_modules"), "{}", found["notes"]);
+    let text = home.run(["replay", "latest", "--gates"]);
+    assert!(text.stderr.contains("node_modules"), "{}{}", text.stdout, text.stderr);
+    assert_eq!((left.exists(), others.exists()), (false, true));
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use triphammer_model::RunSummary;
 use triphammer_model::policy::Policy;
 
-use crate::text::{count, one_line, seconds, word};
+use crate::text::{count, one_line, seconds};
 
 /// A recorded run under another policy.
 #[derive(Clone, Debug)]
@@ -144,11 +144,11 @@ fn saved_words(saved: Saved) -> String {
     )
 }
 
-/// One policy over many runs.
+/// One change of policy over many runs.
 #[derive(Clone, Debug)]
 pub struct TradeOff {
-    /// The policy.
-    pub policy: Policy,
+    /// What is changed of the policy that each run had: keys and values.
+    pub changes: Vec<(String, Value)>,
     runs: u64,
     same: u64,
     sooner: u64,
@@ -160,9 +160,9 @@ pub struct TradeOff {
 
 impl TradeOff {
     /// Adds up.
-    pub fn of<'a>(policy: Policy, outlooks: impl IntoIterator<Item = &'a Outlook>) -> Self {
+    pub fn of<'a>(changes: Vec<(String, Value)>, outlooks: impl IntoIterator<Item = &'a Outlook>) -> Self {
         let mut sum = Self {
-            policy,
+            changes,
             runs: 0,
             same: 0,
             sooner: 0,
@@ -197,7 +197,7 @@ impl TradeOff {
     /// As JSON.
     pub fn json(&self) -> Value {
         json!({
-            "policy": self.policy,
+            "policy": self.changes.iter().cloned().collect::<serde_json::Map<_, _>>(),
             "runs": self.runs,
             "as_recorded": self.same,
             "ended_sooner": self.sooner,
@@ -220,7 +220,7 @@ impl TradeOff {
 pub fn trade_off_table(rows: &[TradeOff]) -> String {
     let mut cells = vec![
         [
-            "policy",
+            "changed",
             "runs",
             "same",
             "sooner",
@@ -241,12 +241,14 @@ pub fn trade_off_table(rows: &[TradeOff]) -> String {
         );
         let unknown = if row.saved.unknown > 0 { " and more" } else { "" };
         cells.push([
-            format!(
-                "proofs={} identity={} movement={}",
-                row.policy.proofs,
-                word(&row.policy.identity),
-                word(&row.policy.movement)
-            ),
+            row.changes
+                .iter()
+                .map(|(key, value)| match value.as_str() {
+                    Some(word) => format!("{key}={word}"),
+                    None => format!("{key}={value}"),
+                })
+                .collect::<Vec<_>>()
+                .join(" "),
             row.runs.to_string(),
             row.same.to_string(),
             row.sooner.to_string(),
@@ -267,7 +269,7 @@ pub fn trade_off_table(rows: &[TradeOff]) -> String {
         out.push('\n');
     }
     out.push_str(
-        "saved is what runs that did not get there would have spent no more; wrongly killed are accepted runs that would have been \
+        "all else is as each run had it; saved is what runs that did not get there would have spent no more; wrongly killed are accepted runs that would have been \
          ended before, with the 95 % interval (Wilson) of that share; unknown runs would have gone on beyond their record",
     );
     out

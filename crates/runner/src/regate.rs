@@ -1,7 +1,8 @@
 //! The gates once more, on the trees that a run kept: what would they say now, or what would others say?
 //!
-//! Each tree is written into a folder of its own outside of the run, and the gates run there in the same fence as ever. The run,
-//! its record and its workspace are not touched.
+//! Each tree is written into a folder of its own outside of the run, set up as an isolated workspace is, and the gates run there
+//! in the same fence as ever. The run, its record and its workspace are not touched. Trees hold no caches: what the gates lack
+//! for that is told.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use triphammer_gate::{Discovered, GateContext, GateProgress, Known, PackTexts, Packs, Plan, WorkFiles};
 use triphammer_model::event::Isolation;
 use triphammer_model::{
-    Attempt, Cancel, Event, Launch, Redactor, Report, RunId, RunSummary, Spec, Supervisor as _,
+    Attempt, Cancel, Event, Launch, Movement, Redactor, Report, RunId, RunSummary, Spec, Supervisor as _,
 };
 use triphammer_store::{RunDir, Runs, read_journal};
 use triphammer_workspace::{Root, carry};
@@ -61,7 +62,7 @@ pub struct Regated {
     pub now: Report,
 }
 
-/// Runs gates on the trees of a run.
+/// Runs gates on the trees of a run. Returns what a person should know to read what they say.
 ///
 /// # Errors
 /// [`StartError`] when the run's record, a tree or a pack cannot be read, or the set-up fails; `told` gets each attempt as it is
@@ -71,7 +72,7 @@ pub fn regate(
     request: &RegateRequest,
     cancel: &Cancel,
     told: &mut dyn FnMut(Regated),
-) -> Result<(), StartError> {
+) -> Result<Vec<String>, StartError> {
     let careful = runs.open(&request.run, Redactor::default());
     let lines = read_journal(&careful.journal()).map_err(StartError::infrastructure)?.lines;
     let summary = RunSummary::fold(&lines);
@@ -100,6 +101,7 @@ pub fn regate(
         .filter(|attempt| attempt.tree.is_some())
         .map(|attempt| attempt.attempt.get())
         .collect();
+    let last = kept.last().copied();
     let wanted = match request.attempt {
         None => kept,
         Some(0) => vec![0],
@@ -112,17 +114,66 @@ pub fn regate(
             )));
         }
     };
-    let origin = started.origin.as_ref().and_then(|origin| Root::open(&folder::read(origin).ok()?).ok());
+    // What an isolated workspace was made from; in place the workspace itself.
+    let from = match (started.isolation, &started.origin) {
+        (Isolation::InPlace, _) => Some(&started.workspace),
+        (_, origin) => origin.as_ref(),
+    };
+    let origin = from.and_then(|from| Root::open(&folder::read(from).ok()?).ok());
+    let parent = request.state.join("regate");
+    std::fs::create_dir_all(&parent)
+        .map_err(|e| StartError::Infrastructure(format!("making a folder for trees: {e}")))?;
+    remove_left_over(&parent);
+    let mut notes = vec![absent(&dir, last, &settings)];
     for attempt in wanted {
         if cancel.is_raised() {
             return Err(StartError::Infrastructure("interrupted".to_owned()));
         }
-        let now = bench.judge(runs, attempt, origin.as_ref(), cancel)?;
+        let now = bench.judge(runs, attempt, origin.as_ref(), cancel, &mut notes)?;
         let report = dir.attempt(Attempt::new(attempt)).join("report.json");
         let recorded = if attempt == 0 { dir.path().join("preflight/report.json") } else { report };
         told(Regated { attempt, recorded: dir.read_json(recorded).ok(), now });
     }
-    Ok(())
+    Ok(notes)
+}
+
+/// What the gates had in the workspace and do not have here.
+fn absent(dir: &RunDir, last: Option<u32>, settings: &Settings) -> String {
+    let movement: Option<Movement> =
+        last.and_then(|last| dir.read_json(dir.attempt(Attempt::new(last)).join("movement.json")).ok());
+    let pruned = movement.map(|movement| movement.bounds.pruned).unwrap_or_default();
+    // The record of the runs is none of the work.
+    let mut caches: Vec<String> =
+        pruned.iter().filter(|(_, why)| *why != "runs").map(|(path, _)| format!("`{path}`")).collect();
+    if caches.len() > 5 {
+        let more = caches.len() - 5;
+        caches.truncate(5);
+        caches.push(format!("{more} more"));
+    }
+    let named = if caches.is_empty() { String::new() } else { format!(" (such as {})", caches.join(", ")) };
+    let instead = match (settings.setup.is_empty(), settings.carry.is_empty()) {
+        (true, true) => "neither `[workspace] setup` nor `carry` was set when the run began",
+        (false, true) => "`[workspace] setup` was run",
+        (true, false) => "what `[workspace] carry` names was copied",
+        (false, false) => "what `[workspace] carry` names was copied, and `setup` was run",
+    };
+    format!(
+        "what is not in a tree, caches above all{named}, was not there for the gates; {instead}: a gate that needs such things \
+         fails here for want of them"
+    )
+}
+
+/// Removes trees of processes that were killed here. Each is named by its process first.
+fn remove_left_over(parent: &Path) {
+    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.split('-').next()?.parse().ok());
+        let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) else { continue };
+        if rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH) {
+            // What cannot be removed is in nobody's way: each tree has a name of its own.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// What is the same for all trees.
@@ -185,16 +236,15 @@ impl<'a> Bench<'a> {
         attempt: u32,
         origin: Option<&Root>,
         cancel: &Cancel,
+        notes: &mut Vec<String>,
     ) -> Result<Report, StartError> {
         let failed = |what: &str| {
             let what = what.to_owned();
             move |e: std::io::Error| StartError::Infrastructure(format!("{what}: {e}"))
         };
-        let parent = self.request.state.join("regate");
-        std::fs::create_dir_all(&parent).map_err(failed("making a folder for trees"))?;
         let place = tempfile::Builder::new()
-            .prefix(&format!("{}-{attempt}-", self.request.run))
-            .tempdir_in(&parent)
+            .prefix(&format!("{}-{}-{attempt}-", std::process::id(), self.request.run))
+            .tempdir_in(self.request.state.join("regate"))
             .map_err(failed("making a folder for a tree"))?;
         let (folder, logs) = (place.path().join("tree"), place.path().join("logs"));
         std::fs::create_dir(&logs).map_err(failed("making a folder for logs"))?;
@@ -217,32 +267,35 @@ impl<'a> Bench<'a> {
             scratch: &logs,
         };
         let keep = Keep::new(&ground, redactor(self.settings), &mut env)?;
+        for note in keep.notes() {
+            if !notes.contains(note) {
+                notes.push(note.clone());
+            }
+        }
         let supervisor = keep.gates(&folder);
-        if self.settings.isolation != Isolation::InPlace {
-            for command in &self.settings.setup {
-                let log = logs.join("setup.log");
-                let launch = Launch {
-                    argv: ["sh", "-c", command].map(Into::into).to_vec(),
-                    dir: folder.clone(),
-                    env: env.clone(),
-                    stdin: None,
-                    stdout: log.clone(),
-                    stderr: log,
-                    log_cap: self.settings.log_cap,
-                    tail_cap: 2_000,
-                    timeout: Some(SETUP_TIMEOUT),
-                    idle: None,
-                    grace: Duration::from_secs(5),
-                    pid_file: None,
-                };
-                let ended = supervisor.run(&launch, cancel).map_err(StartError::infrastructure)?;
-                if !ended.wait.is_success() {
-                    let said = String::from_utf8_lossy(&ended.stdout.tail).trim().to_owned();
-                    return Err(StartError::Infrastructure(format!(
-                        "on the tree of attempt {attempt}, set-up command `{command}`: {}; {said}",
-                        ended.wait
-                    )));
-                }
+        for command in &self.settings.setup {
+            let log = logs.join("setup.log");
+            let launch = Launch {
+                argv: ["sh", "-c", command].map(Into::into).to_vec(),
+                dir: folder.clone(),
+                env: env.clone(),
+                stdin: None,
+                stdout: log.clone(),
+                stderr: log,
+                log_cap: self.settings.log_cap,
+                tail_cap: 2_000,
+                timeout: Some(SETUP_TIMEOUT),
+                idle: None,
+                grace: Duration::from_secs(5),
+                pid_file: None,
+            };
+            let ended = supervisor.run(&launch, cancel).map_err(StartError::infrastructure)?;
+            if !ended.wait.is_success() {
+                let said = String::from_utf8_lossy(&ended.stdout.tail).trim().to_owned();
+                return Err(StartError::Infrastructure(format!(
+                    "on the tree of attempt {attempt}, set-up command `{command}`: {}; {said}",
+                    ended.wait
+                )));
             }
         }
         let files = WorkFiles::walk(&folder);

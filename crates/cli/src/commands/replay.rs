@@ -1,9 +1,9 @@
 //! `triphammer replay`: a recorded run decided again, as it was or under another policy.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use triphammer_forge::{Beyond, Divergence, MACHINE_VERSION, WhatIf, Would, what_if};
 use triphammer_model::config::set_policy;
-use triphammer_model::policy::{IdentityPolicy, Policy};
+use triphammer_model::policy::Policy;
 use triphammer_model::{Cancel, Event, JournalLine, Redactor, RunId, RunSummary};
 use triphammer_render::{
     Outlook, RunRow, TradeOff, WouldHave, count, outlook_json, outlook_text, trade_off_table,
@@ -17,7 +17,9 @@ use crate::home::{self, Home};
 use crate::{say, signals};
 
 /// How many equal reports the table over all runs tries.
-const PROOFS: [u32; 4] = [2, 3, 4, 5];
+const PROOFS: [&str; 4] = ["2", "3", "4", "5"];
+/// What of reports it compares.
+const IDENTITIES: [&str; 2] = ["bytes", "normalised"];
 
 pub(crate) fn replay(args: &ReplayArgs) -> Outcome {
     let home = Home::find(args.home.home.as_deref())?;
@@ -76,6 +78,19 @@ fn changed(mut policy: Policy, changes: &[(&str, &str)]) -> Result<Policy, Failu
         set_policy(&mut policy, key, value).map_err(Failure::usage)?;
     }
     Ok(policy)
+}
+
+/// What the changes come to, each key once and with the value that it has in a policy.
+fn values(changes: &[(&str, &str)]) -> Result<Vec<(String, Value)>, Failure> {
+    let policy = serde_json::to_value(changed(Policy::default(), changes)?).unwrap_or_default();
+    let mut values: Vec<(String, Value)> = Vec::new();
+    for (key, _) in changes {
+        let key = key.strip_prefix("breaker.").unwrap_or(key);
+        if values.iter().all(|(there, _)| there != key) {
+            values.push((key.to_owned(), policy.get(key).cloned().unwrap_or_default()));
+        }
+    }
+    Ok(values)
 }
 
 /// The same events, the same machine: the same decisions, or the first that differs.
@@ -155,7 +170,7 @@ fn regate(home: &Home, runs: &Runs, run: RunId, gates: &str, args: &ReplayArgs) 
     let _ = triphammer_agent::become_subreaper();
     let mut done = Vec::new();
     let json = args.home.json;
-    triphammer_runner::regate(runs, &request, &cancel, &mut |regated| {
+    let notes = triphammer_runner::regate(runs, &request, &cancel, &mut |regated| {
         if !json {
             say::text(&triphammer_render::regated_text(
                 regated.attempt,
@@ -166,8 +181,12 @@ fn regate(home: &Home, runs: &Runs, run: RunId, gates: &str, args: &ReplayArgs) 
         done.push(triphammer_render::regated_json(regated.attempt, regated.recorded.as_ref(), &regated.now));
     })
     .map_err(Failure::refused)?;
+    for note in &notes {
+        say::talk(&say::marked(&format!("note: {note}")));
+    }
     if json {
-        say::data(&json!({"schema": 1, "run": request.run, "attempts": done}).to_string());
+        let object = json!({"schema": 1, "run": request.run, "attempts": done, "notes": notes});
+        say::data(&object.to_string());
     } else if done.is_empty() {
         say::talk("no attempt of the run left a tree");
     }
@@ -189,18 +208,21 @@ fn all(runs: &Runs, changes: &[(&str, &str)], json: bool) -> Outcome {
             Err(failure) => say::talk(&say::marked(&format!("left out: run {id}: {}", failure.message))),
         }
     }
-    let policies = if changes.is_empty() {
-        let identities = [IdentityPolicy::Bytes, IdentityPolicy::Normalised];
-        let grid = PROOFS.iter().flat_map(|proofs| identities.map(|identity| (*proofs, identity)));
-        grid.map(|(proofs, identity)| Policy { proofs, identity, ..Policy::default() }).collect()
+    let grid: Vec<Vec<(&str, &str)>> = if changes.is_empty() {
+        let each = |proofs: &'static str| {
+            IDENTITIES.map(|identity| vec![("proofs", proofs), ("identity", identity)])
+        };
+        PROOFS.into_iter().flat_map(each).collect()
     } else {
-        vec![changed(Policy::default(), changes)?]
+        vec![changes.to_vec()]
     };
     let mut rows = Vec::new();
-    for policy in policies {
-        let outlooks =
-            read.iter().map(|(lines, live)| outlook(lines, policy, *live)).collect::<Result<Vec<_>, _>>()?;
-        rows.push(TradeOff::of(policy, &outlooks));
+    for changes in grid {
+        let under = |(lines, live): &(Vec<JournalLine>, bool)| {
+            outlook(lines, changed(recorded_policy(lines)?, &changes)?, *live)
+        };
+        let outlooks = read.iter().map(under).collect::<Result<Vec<_>, _>>()?;
+        rows.push(TradeOff::of(values(&changes)?, &outlooks));
     }
     if json {
         let rows: Vec<_> = rows.iter().map(TradeOff::json).collect();
