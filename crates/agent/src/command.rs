@@ -245,7 +245,7 @@ impl Agent for CommandAgent {
         &self.0.name
     }
 
-    fn plan(&self) -> AgentPlan {
+    fn plan(&self, _fenced: bool) -> AgentPlan {
         let shown = |arg: &OsString| self.0.redactor.text(&arg.to_string_lossy());
         AgentPlan {
             kind: "command".to_owned(),
@@ -312,7 +312,7 @@ impl Agent for CommandAgent {
         let mut transcript = Transcript::create(&task.dir, &self.0.redactor).map_err(transcript_error())?;
         let start = json!({
             "agent": self.0.name,
-            "argv": self.plan().argv,
+            "argv": self.plan(task.fenced).argv,
             "prompt": self.0.prompt.name(),
             "attempt": task.attempt,
             "try": task.try_no,

@@ -63,7 +63,7 @@ impl Agent for ScriptedAgent {
         &self.name
     }
 
-    fn plan(&self) -> AgentPlan {
+    fn plan(&self, _fenced: bool) -> AgentPlan {
         let has_cost = self.script.as_ref().is_ok_and(Script::has_cost);
         AgentPlan {
             kind: "scripted".to_owned(),

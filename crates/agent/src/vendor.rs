@@ -134,7 +134,7 @@ impl Agent for VendorAgent {
         &self.0.name
     }
 
-    fn plan(&self) -> AgentPlan {
+    fn plan(&self, fenced: bool) -> AgentPlan {
         let vendor = self.0.vendor;
         let ask = Ask {
             workspace: Path::new("{workspace}"),
@@ -142,6 +142,7 @@ impl Agent for VendorAgent {
             session: None,
             prompt: "{prompt}",
             scratch: Path::new("{scratch}"),
+            fenced,
         };
         let shown = |arg: &OsString| self.0.redactor.text(&arg.to_string_lossy());
         let env = vendor.sets.iter().map(|(name, _)| (*name).to_owned());
@@ -189,6 +190,7 @@ impl Agent for VendorAgent {
             session,
             prompt: &prompt,
             scratch: &task.scratch,
+            fenced: task.fenced,
         };
         let mut env = contract_env(task);
         let chosen = |name: &str| task.env.iter().any(|(known, _)| known == name);
@@ -203,7 +205,7 @@ impl Agent for VendorAgent {
         let start = json!({
             "agent": self.0.name,
             "kind": vendor.kind,
-            "argv": self.plan().argv,
+            "argv": self.plan(task.fenced).argv,
             "session": session,
             "attempt": task.attempt,
             "try": task.try_no,

@@ -253,7 +253,7 @@ fn last_words_are_plain_and_secrets_stay_out_of_everything() {
     let done = room.run(&agent);
     assert_eq!(done.receipt.last_words.as_deref(), Some("Which database? [redacted:KEY]"));
     assert_eq!(room.read("attempt/stderr.log"), "[redacted:KEY]\n");
-    assert_eq!(agent.plan().argv[3], "[redacted:KEY]");
+    assert_eq!(agent.plan(true).argv[3], "[redacted:KEY]");
     let transcript = room.read("attempt/transcript.jsonl");
     let kinds: Vec<String> = transcript
         .lines()

@@ -93,8 +93,8 @@ pub trait Agent: Send + Sync {
     /// Its name in the configuration.
     fn name(&self) -> &AgentName;
 
-    /// What would be run; spends nothing.
-    fn plan(&self) -> AgentPlan;
+    /// What would be run, in a write fence or without one; spends nothing.
+    fn plan(&self, fenced: bool) -> AgentPlan;
 
     /// Checks, without spending anything, that it could work: its program exists, its script parses.
     ///

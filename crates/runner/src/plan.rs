@@ -23,7 +23,7 @@ pub(crate) fn plan_of(run: &mut Run<'_>) -> Plan {
         .filter_map(|a| {
             Some(PlannedAgent {
                 name: a.name.clone(),
-                plan: run.agents.get(&a.name)?.plan(),
+                plan: run.agents.get(&a.name)?.plan(run.keep.is_fenced()),
                 timeout: a.timeout,
                 idle_timeout: a.idle_timeout,
             })

@@ -54,7 +54,7 @@ impl Agent for AcpAgent {
         &self.0.name
     }
 
-    fn plan(&self) -> AgentPlan {
+    fn plan(&self, _fenced: bool) -> AgentPlan {
         AgentPlan {
             kind: "acp".to_owned(),
             argv: self.0.argv.iter().map(|arg| self.0.redactor.text(arg)).collect(),
@@ -109,7 +109,7 @@ impl Agent for AcpAgent {
         let start = json!({
             "agent": self.0.name,
             "kind": "acp",
-            "argv": self.plan().argv,
+            "argv": self.plan(task.fenced).argv,
             "session": task.session,
             "attempt": task.attempt,
             "try": task.try_no,

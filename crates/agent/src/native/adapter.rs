@@ -15,6 +15,7 @@ use triphammer_model::{
 use super::handed_on::{self, Whole};
 use super::{Actions, Ask, COMMAND, NativeLimits, NativeTask};
 use crate::command::{contract_env, launch};
+use crate::guarded::place_here;
 use crate::limits::ProcessLimits;
 use crate::stream::Stream;
 use crate::transcript::Transcript;
@@ -90,7 +91,7 @@ impl Agent for NativeAgent {
         &self.0.name
     }
 
-    fn plan(&self) -> AgentPlan {
+    fn plan(&self, _fenced: bool) -> AgentPlan {
         AgentPlan {
             kind: "native".to_owned(),
             argv: vec!["triphammer".to_owned(), COMMAND.to_owned()],
@@ -169,27 +170,20 @@ impl Agent for NativeAgent {
     }
 }
 
-/// Refuses commands that cannot be undone.
+/// Refuses commands that cannot be undone, and those that are not read to their end.
 #[derive(Clone, Debug)]
 pub struct Guarded(Place);
 
 impl Guarded {
     /// For commands that run in the current folder.
     pub fn here() -> Self {
-        let text = |path: std::path::PathBuf| path.to_string_lossy().into_owned();
-        let cwd = std::env::current_dir().map_or_else(|_| "/".to_owned(), text);
-        let home = std::env::var_os("HOME").map(|home| home.to_string_lossy().into_owned());
-        Self(Place { workspace: cwd.clone(), home, cwd, temp: text(std::env::temp_dir()) })
+        Self(place_here(&std::env::current_dir().unwrap_or_else(|_| "/".into())))
     }
 }
 
 impl Ask for Guarded {
     fn allow(&self, command: &str) -> Result<(), String> {
-        let judgement = classify(command, &self.0);
-        match judgement.findings.first() {
-            Some(found) if judgement.refused() => Err(format!("`{}`: {}", found.command, found.why)),
-            _ => Ok(()),
-        }
+        classify(command, &self.0).refusal().map_or(Ok(()), |refusal| Err(refusal.to_string()))
     }
 }
 
@@ -199,15 +193,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_undone_is_refused_with_its_reason() {
-        let guard = Guarded(Place {
-            workspace: "/w".to_owned(),
-            home: Some("/home/u".to_owned()),
-            cwd: "/w".to_owned(),
-            temp: "/tmp".to_owned(),
-        });
+        let guard = Guarded(Place::new("/w", Some("/home/u".to_owned()), "/tmp"));
         assert_eq!(guard.allow("cargo test && rm -rf target"), Ok(()));
         let refused = guard.allow("cargo test && git push --force").unwrap_err();
         assert!(refused.starts_with("`git push --force`: "), "{refused}");
+        let deep = format!("{}git push --force{}", "( ".repeat(60), " )".repeat(60));
+        let refused = guard.allow(&deep).unwrap_err();
+        assert!(refused.contains("nested too deeply"), "{refused}");
+        assert_eq!(guard.allow("./release.sh"), Ok(()));
     }
 
     #[test]

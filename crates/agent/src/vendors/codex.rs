@@ -24,13 +24,18 @@ pub(super) static CODEX: Vendor = Vendor {
     sets: &[],
     prompt: Prompt::Stdin,
     speaks: Speaks::Stream(|| Box::new(Codex::default())),
-    // Its own sandbox is off: ours holds it, and two do not nest.
+    // Where ours holds it its own sandbox is off: two do not nest.
     argv: |ask: &Ask<'_>| {
         let mut argv = words(["exec"]);
         if ask.session.is_some() {
             argv.push("resume".into());
         }
-        argv.extend(words(["--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]));
+        argv.extend(words(["--json", "--skip-git-repo-check"]));
+        if ask.fenced {
+            argv.push("--dangerously-bypass-approvals-and-sandbox".into());
+        } else {
+            argv.extend(words(["-c", "sandbox_mode=\"workspace-write\""]));
+        }
         option(&mut argv, "-m", ask.model);
         match ask.session {
             Some(session) => argv.push(session.into()),

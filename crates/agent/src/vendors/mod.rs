@@ -31,6 +31,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) prompt: &'a str,
     /// A private folder.
     pub(crate) scratch: &'a Path,
+    /// Whether a write fence of ours holds it.
+    pub(crate) fenced: bool,
 }
 
 /// How the prompt reaches it.
