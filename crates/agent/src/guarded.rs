@@ -12,6 +12,12 @@ use triphammer_model::{GuardReport, Receipt, Reported};
 /// Commands of a report that are listed; those beyond are counted.
 const LISTED: usize = 100;
 
+/// The place of commands that run in this workspace, in an environment like ours.
+pub(crate) fn place_here(workspace: &Path) -> Place {
+    let home = std::env::var_os("HOME").map(|home| home.to_string_lossy().into_owned());
+    Place::new(workspace.to_string_lossy(), home, std::env::temp_dir().to_string_lossy())
+}
+
 /// Commands of a receipt that cannot be undone, as commands that began in the workspace; `None` where there are none.
 ///
 /// `env` is the agent's environment. The folder in which a command ran is not claimed, so that a relative path may lead
@@ -25,13 +31,8 @@ pub fn guard_report(
         let found = env.iter().rev().find(|(known, _)| known == name);
         found.map(|(_, value)| value.to_string_lossy().into_owned()).filter(|value| value.starts_with('/'))
     };
-    let workspace = workspace.to_string_lossy().into_owned();
-    let place = Place {
-        cwd: workspace.clone(),
-        workspace,
-        home: var("HOME"),
-        temp: var("TMPDIR").unwrap_or_else(|| "/tmp".to_owned()),
-    };
+    let temp = var("TMPDIR").unwrap_or_else(|| "/tmp".to_owned());
+    let place = Place::new(workspace.to_string_lossy(), var("HOME"), temp);
     let mut report = GuardReport { schema: triphammer_model::SCHEMA, ..GuardReport::default() };
     let claimed = receipt.commands.iter().map(|claim| (claim.command.as_str(), false));
     let refused = receipt.refused.iter().map(|command| (command.as_str(), true));

@@ -19,7 +19,7 @@ mod walk;
 mod wrappers;
 
 pub use allow::{Allow, AllowError};
-pub use judgement::{Found, Irreversible, Judgement, LISTED, Opaque, What};
+pub use judgement::{Found, Irreversible, Judgement, LISTED, Opaque, Refusal, What};
 pub use place::Place;
 
 use feed::Feed;

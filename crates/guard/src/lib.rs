@@ -11,8 +11,9 @@
 //! is none of another's.
 //!
 //! The answer is a [`Judgement`]: what cannot be undone, each with its class and reason, and what could not be judged.
-//! Both are told apart because they call for different acts: [`Judgement::refused`] says no, while an [`Opaque`] part
-//! (a script file, a download that goes straight into a shell) is for the caller to decide. A target that only the
+//! Both are told apart because they call for different acts: [`Judgement::refusal`] says no to the first, and of the
+//! second only to what was given up on; any other [`Opaque`] part (a script file, a download that goes straight into a
+//! shell) is for the caller to decide. A target that only the
 //! running shell knows (`rm -rf "$DIR"`) is refused, marked as not sure.
 //!
 //! Nothing here reads a file, a clock or the environment; paths are compared as text, within the [`Place`] that the
@@ -22,7 +23,7 @@
 //! ```
 //! use triphammer_guard::{Irreversible, Place, classify};
 //!
-//! let place = Place { workspace: "/w".into(), home: None, cwd: "/w".into(), temp: "/tmp".into() };
+//! let place = Place::new("/w", None, "/tmp");
 //! let judgement = classify("cd build && git -C .. push -uf origin main", &place);
 //! assert!(judgement.refused());
 //! assert_eq!(judgement.findings[0].class, Irreversible::ForcePush);
@@ -42,6 +43,6 @@ pub mod tools;
 mod classify;
 
 pub use classify::{
-    Allow, AllowError, Found, Irreversible, Judgement, LISTED, Opaque, Place, What, classify,
+    Allow, AllowError, Found, Irreversible, Judgement, LISTED, Opaque, Place, Refusal, What, classify,
     classify_allowing,
 };

@@ -3,6 +3,8 @@
 //! A tool is known by its whole name, or by the last part of a name with a namespace (`mcp__server__bash`,
 //! `server.bash`, `server/bash`). A part of a word is no name: `Skills` runs no `ls`, `ThreadKill` reads nothing.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 /// Names of tools that run shell commands, in lower case and without what joins their words.
@@ -32,9 +34,28 @@ const SHELLS: [&str; 23] = [
     "bashtool",
 ];
 
-/// Arguments that hold the command.
-const ARGUMENTS: [&str; 7] =
-    ["command", "cmd", "script", "commandLine", "command_line", "CommandLine", "input"];
+/// Arguments that hold a command, whatever the tool is called.
+const COMMANDS: [&str; 10] = [
+    "command",
+    "cmd",
+    "script",
+    "commandLine",
+    "command_line",
+    "CommandLine",
+    "program",
+    "executable",
+    "argv",
+    "commands",
+];
+
+/// An argument that holds the command of a shell, and of other tools may hold anything.
+const INPUT: &str = "input";
+
+/// Arguments that go with a program.
+const ARGS: [&str; 2] = ["args", "arguments"];
+
+/// Arguments that name the folder in which a command runs: of Gemini CLI, Qwen Code, opencode, Codex and others.
+const FOLDERS: [&str; 6] = ["dir_path", "directory", "workdir", "cwd", "working_directory", "Cwd"];
 
 /// What a tool is to the guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,35 +85,81 @@ pub fn tool(name: &str) -> Tool {
 
 /// The command that a call of a shell tool runs; `None` where the tool is no shell or holds no command.
 ///
-/// A list is a program with its arguments and comes back quoted, so that it is read as what it is.
+/// A list is a program with its arguments and comes back quoted, so that it is read as what it is. Of several commands
+/// each is a line.
 pub fn command_of(name: &str, input: &Value) -> Option<String> {
     if tool(name) == Tool::Other {
         return None;
     }
-    // Some agents hand the arguments over as text that holds JSON.
-    let parsed: Value;
-    let input = match input {
-        Value::String(text) => match serde_json::from_str::<Value>(text) {
-            Ok(value) if value.is_object() => {
-                parsed = value;
-                &parsed
-            }
-            _ => return Some(text.clone()),
-        },
-        other => other,
-    };
-    if let Value::Array(words) = input {
-        return quoted(words);
-    }
-    let found = ARGUMENTS.iter().find_map(|key| input.get(key).filter(|value| !value.is_null()))?;
-    match found {
-        Value::String(text) => {
-            let args = input.get("args").and_then(Value::as_array).and_then(|args| quoted(args));
-            Some(args.map_or_else(|| text.clone(), |args| format!("{text} {args}")))
-        }
+    match &*unfolded(input) {
+        Value::String(text) => Some(text.clone()),
         Value::Array(words) => quoted(words),
-        Value::Object(_) => command_of(name, found),
+        input => {
+            let commands = commands_in(input);
+            if commands.is_empty() {
+                return match input.get(INPUT)? {
+                    Value::String(text) => Some(text.clone()),
+                    Value::Array(words) => quoted(words),
+                    input @ Value::Object(_) => command_of(name, input),
+                    _ => None,
+                };
+            }
+            Some(commands.join("\n"))
+        }
+    }
+}
+
+/// The commands that the arguments of a call hold, whatever the tool is called.
+///
+/// Each is to be judged by itself: a quote that one leaves open does not hide the next.
+pub fn commands_in(input: &Value) -> Vec<String> {
+    let input = unfolded(input);
+    let args = ARGS.iter().find_map(|key| match input.get(key)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(words) => quoted(words),
         _ => None,
+    });
+    let with_args = |program: String| match &args {
+        Some(args) if !args.is_empty() => format!("{program} {args}"),
+        _ => program,
+    };
+    let mut commands = Vec::new();
+    for (key, value) in COMMANDS.iter().filter_map(|key| Some((*key, input.get(*key)?))) {
+        match value {
+            Value::String(text) => commands.push(with_args(text.clone())),
+            Value::Array(several) if key == "commands" => {
+                commands.extend(several.iter().flat_map(|one| match one {
+                    Value::String(text) => vec![text.clone()],
+                    Value::Array(words) => quoted(words).into_iter().collect(),
+                    one => commands_in(one),
+                }));
+            }
+            Value::Array(words) => commands.extend(quoted(words).map(with_args)),
+            Value::Object(_) => commands.extend(commands_in(value)),
+            _ => {}
+        }
+    }
+    commands
+}
+
+/// The folder in which a call asks its command to be run, absolute or from the agent's current one.
+pub fn folder_of(input: &Value) -> Option<String> {
+    let input = unfolded(input);
+    let folder = FOLDERS.iter().find_map(|key| input.get(key).and_then(Value::as_str));
+    folder.map(str::to_owned).or_else(|| {
+        COMMANDS
+            .iter()
+            .filter_map(|key| input.get(key))
+            .find_map(|inner| inner.is_object().then(|| folder_of(inner))?)
+    })
+}
+
+/// The arguments of a call. Some agents hand them over as text that holds JSON.
+pub fn unfolded(input: &Value) -> Cow<'_, Value> {
+    let read = |text: &String| serde_json::from_str::<Value>(text).ok().filter(Value::is_object);
+    match input {
+        Value::String(text) => read(text).map_or(Cow::Borrowed(input), Cow::Owned),
+        other => Cow::Borrowed(other),
     }
 }
 
@@ -172,6 +239,12 @@ mod tests {
             ("shell", json!("ls"), Some("ls")),
             ("terminal", json!({"command": "rm", "args": ["-rf", "/"]}), Some("rm '-rf' '/'")),
             ("local_shell", json!({"command": {"command": ["ls"]}}), Some("'ls'")),
+            ("shell", json!({"program": "git", "args": ["push", "-f"]}), Some("git 'push' '-f'")),
+            ("shell", json!({"command": "git", "arguments": "push -f"}), Some("git push -f")),
+            ("shell", json!({"argv": ["git", "push"]}), Some("'git' 'push'")),
+            ("shell", json!({"commands": ["a", ["b"], {"cmd": "c"}, 7]}), Some("a\n'b'\nc")),
+            ("shell", json!({"command": "a", "script": "b"}), Some("a\nb")),
+            ("shell", json!({"input": "ls"}), Some("ls")),
             ("Bash", json!({"command": 1}), None),
             ("Bash", json!({}), None),
             ("Bash", json!(null), None),
@@ -179,5 +252,24 @@ mod tests {
         ] {
             assert_eq!(command_of(name, &input).as_deref(), expected, "{name} {input}");
         }
+    }
+
+    #[test]
+    fn commands_are_found_in_what_any_tool_is_given() {
+        assert_eq!(commands_in(&json!({"commands": ["a '", "b"], "cmd": "c"})), ["c", "a '", "b"]);
+        assert_eq!(commands_in(&json!(r#"{"program": "a"}"#)), ["a"]);
+        for other in [json!({"input": "a", "text": "b"}), json!("a"), json!(["a"]), json!(null), json!({})] {
+            assert_eq!(commands_in(&other), [] as [&str; 0], "{other}");
+        }
+    }
+
+    #[test]
+    fn the_folder_of_a_call_is_found() {
+        for key in FOLDERS {
+            assert_eq!(folder_of(&json!({key: "a", "command": "b"})).as_deref(), Some("a"), "{key}");
+        }
+        assert_eq!(folder_of(&json!(r#"{"cwd": "/a"}"#)).as_deref(), Some("/a"));
+        assert_eq!(folder_of(&json!({"command": {"workdir": "a"}})).as_deref(), Some("a"));
+        assert_eq!(folder_of(&json!({"cwd": 7, "command": "cwd"})), None);
     }
 }

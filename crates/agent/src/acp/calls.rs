@@ -23,6 +23,26 @@ const FILES: usize = 1_000;
 /// Bytes of an id.
 const ID: usize = 200;
 
+/// Arguments of edits that name a file.
+const TARGETS: [&str; 16] = [
+    "file_path",
+    "filePath",
+    "path",
+    "abs_path",
+    "absolute_path",
+    "absolutePath",
+    "file",
+    "filename",
+    "target_file",
+    "notebook_path",
+    "source",
+    "destination",
+    "old_path",
+    "oldPath",
+    "new_path",
+    "newPath",
+];
+
 /// What is known of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Call {
@@ -37,6 +57,9 @@ pub(super) struct Call {
     differences: BTreeMap<String, ClaimKind>,
     /// Files that are only named.
     places: BTreeSet<String>,
+    /// Commands and files that its input holds, whatever the tool is: judged, and no claims.
+    hinted: Vec<String>,
+    targets: BTreeSet<String>,
     has_input: bool,
     refused: bool,
 }
@@ -60,7 +83,14 @@ impl Call {
             let names = [if self.kind == "execute" { "shell" } else { "" }, &self.tool, &self.title];
             let command = names.iter().find_map(|name| tools::command_of(name, input));
             self.command = command.filter(|command| !command.trim().is_empty()).or(self.command.take());
-            self.folder = text(input, "cwd").or(self.folder.take());
+            self.folder = tools::folder_of(input).or(self.folder.take());
+            let input = &*tools::unfolded(input);
+            let hinted = tools::commands_in(input);
+            if !hinted.is_empty() {
+                self.hinted = hinted;
+            }
+            let targets = TARGETS.iter().filter_map(|name| text(input, name)).filter(|path| !path.is_empty());
+            self.targets.extend(targets.take(FILES.saturating_sub(self.targets.len())));
             for (path, change) in input.get("changes").and_then(Value::as_object).into_iter().flatten() {
                 let change = change.get("type").and_then(Value::as_str).and_then(change_of);
                 self.differs(path, change.unwrap_or(ClaimKind::Changed));
@@ -131,8 +161,20 @@ impl Call {
 
     /// Every file that a permission for it would let it write.
     pub(super) fn named(&self) -> impl Iterator<Item = &str> {
-        let places = self.places.iter().filter(|_| self.edits());
-        self.differences.keys().chain(places).map(String::as_str)
+        let named = self.places.iter().chain(&self.targets).filter(|_| self.edits());
+        self.differences.keys().chain(named).map(String::as_str)
+    }
+
+    /// Every command that a permission for it may let it run. Where nothing else is known of what it does, its title is
+    /// taken for one.
+    pub(super) fn commands(&self) -> Vec<&str> {
+        let known = self.command.iter().chain(&self.hinted).map(String::as_str);
+        let mut commands: Vec<&str> = known.collect();
+        if commands.is_empty() && matches!(self.kind.as_str(), "" | "other" | "execute") {
+            commands.push(&self.title);
+        }
+        commands.dedup();
+        commands
     }
 
     fn tool(&self) -> &str {

@@ -61,8 +61,8 @@ impl Files {
     /// Whether a path leads out of the workspace, links followed as far as they are there.
     pub(super) fn is_outside(&self, path: &str) -> bool {
         let Some(below) = self.below(path) else {
-            let path = spelled(Path::new(path));
-            return !(path.is_absolute() && self.really(&path).starts_with(self.root()));
+            let path = spelled(&self.root().join(path.strip_prefix("file://").unwrap_or(path)));
+            return !self.really(&path).starts_with(self.root());
         };
         !self.really(&self.root().join(below)).starts_with(self.root())
     }

@@ -34,6 +34,12 @@ impl<'a> Printer<'a> {
         }
     }
 
+    /// A piece of a text that was received in a message of so many bytes; the text is printed as a whole.
+    pub(super) fn chunk(&mut self, kind: &str, bytes: usize) {
+        let line = json!({"type": "received", "chunk": kind, "bytes": bytes}).to_string();
+        self.line(&[line.as_bytes()]);
+    }
+
     /// A message that was sent, with the end of its line.
     pub(super) fn sent(&mut self, line: &[u8]) {
         self.message("sent", line.trim_ascii_end());

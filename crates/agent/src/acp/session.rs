@@ -1,6 +1,5 @@
 //! One turn with a server: the handshake, the prompt, and whatever the server wants until it has answered that.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,7 @@ use super::calls::Calls;
 use super::failure::{self, Failure};
 use super::files::{Files, NotServed};
 use super::lines::Line;
-use super::permission::{self, Judge};
+use super::permission::{self, Judge, Refusal};
 use super::print::Printer;
 use super::server::{Happening, Link};
 use super::strays::Strays;
@@ -50,6 +49,15 @@ const DULL: [&str; 16] = [
     "cursor_update",
     "subagent_update",
     "session_message",
+    "session_message_chunk",
+];
+
+/// Updates that carry a piece of a text.
+const CHUNKS: [&str; 5] = [
+    "agent_message_chunk",
+    "agent_thought_chunk",
+    "user_message_chunk",
+    "compaction_summary_chunk",
     "session_message_chunk",
 ];
 
@@ -370,7 +378,10 @@ impl<'a, 'p> Session<'a, 'p> {
             self.strays.no_messages += 1;
             return Ok(None);
         };
-        self.out.received(line, true);
+        match chunk_of(&message) {
+            Some(chunk) => self.out.chunk(chunk, bytes.len()),
+            None => self.out.received(line, true),
+        }
         match message.kind() {
             Kind::Answer { id, outcome } => match wanted.filter(|(wanted, _)| id == Some(*wanted)) {
                 Some((_, method)) => return Ok(Some(self.answered(method, outcome))),
@@ -457,16 +468,23 @@ impl<'a, 'p> Session<'a, 'p> {
         let asks = |method: &str, name: &str| {
             wire::error(wire::INVALID_PARAMS, &format!("`{method}` needs a text `{name}`"))
         };
+        let serves =
+            matches!(method, "session/request_permission" | "fs/read_text_file" | "fs/write_text_file");
+        let params = if serves { wire::whole_params(line) } else { Value::Null };
+        // Before a session is known, any may be the one that is being opened.
+        let session = params.get("sessionId").filter(|_| !self.id.is_empty());
+        if session.is_some_and(|session| session.as_str() != Some(&self.id)) {
+            self.strays.other_session += 1;
+            return Err(wire::error(wire::INVALID_PARAMS, "this is not the `sessionId` of the session here"));
+        }
         match method {
-            "session/request_permission" => Ok(self.permit(&wire::whole_params(line))),
+            "session/request_permission" => Ok(self.permit(&params)),
             "fs/read_text_file" => {
-                let params = wire::whole_params(line);
                 let path = params["path"].as_str().ok_or_else(|| asks(method, "path"))?;
                 let read = self.files.read(path, params["line"].as_u64(), params["limit"].as_u64());
                 read.map(|content| json!({"content": content})).map_err(|error| self.not_served(path, error))
             }
             "fs/write_text_file" => {
-                let params = wire::whole_params(line);
                 let path = params["path"].as_str().ok_or_else(|| asks(method, "path"))?;
                 let text = params["content"].as_str().ok_or_else(|| asks(method, "content"))?;
                 let written = self.files.write(path, text).map_err(|error| self.not_served(path, error))?;
@@ -516,13 +534,10 @@ impl<'a, 'p> Session<'a, 'p> {
         let options = params.get("options").unwrap_or(&Value::Null);
         let judged = self.judge.allow(&call, self.files);
         let (answer, missing) = permission::answer(options, judged.is_ok());
-        let refusal = match judged {
-            Err(refusal) => Some((refusal.what, Cow::Owned(refusal.why))),
-            Ok(()) => missing.map(|why| (call.command.unwrap_or(call.title), Cow::Borrowed(why))),
-        };
-        if let Some((command, why)) = refusal {
+        let refusal = judged.err().or_else(|| missing.map(|why| Refusal::of(call, why)));
+        if let Some(refusal) = refusal {
             self.calls.refuse(said);
-            self.out.event(&OwnEvent::Refused { command, why: why.into_owned() });
+            self.out.event(&refusal.into_event());
         }
         answer
     }
@@ -591,6 +606,14 @@ impl<'a, 'p> Session<'a, 'p> {
         self.out.event(&OwnEvent::End { stop_reason: reason.to_owned() });
         self.out.flush();
     }
+}
+
+/// What chunk of a text a message carries. What takes secrets out of a log reads it line by line, so that the halves of
+/// one in two chunks would stand there: what is put together of them is kept instead.
+fn chunk_of(message: &Message<'_>) -> Option<&'static str> {
+    let kind = message.params().get("update")?.get("sessionUpdate")?.as_str()?;
+    let known = CHUNKS.into_iter().find(|known| *known == kind);
+    known.or_else(|| kind.ends_with("_chunk").then_some("of another kind"))
 }
 
 fn broken(message: String) -> Stop {

@@ -13,6 +13,7 @@ pub(super) struct Strays {
     pub(super) no_messages: u64,
     pub(super) too_long: u64,
     pub(super) no_answers: u64,
+    pub(super) other_session: u64,
     unknown: u64,
     names: BTreeSet<String>,
 }
@@ -34,6 +35,7 @@ impl Strays {
             (self.no_messages, "lines that are no messages".to_owned()),
             (self.too_long, "lines that are too long to be read".to_owned()),
             (self.no_answers, "answers to nothing that was asked".to_owned()),
+            (self.other_session, "requests for another session".to_owned()),
             (self.unknown, format!("messages of kinds that are not known ({}{more})", names.join(", "))),
         ]
         .into_iter()

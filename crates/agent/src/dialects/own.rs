@@ -8,7 +8,8 @@
 //! {"type":"usage","input":900,"cached":100,"output":20,"cost_usd":0.01}      one step: the cache apart from the input
 //! {"type":"text","text":"…"}                                                what it says; the last one counts
 //! {"type":"fault","kind":"rate-limit","message":"…","reset_at":"…"}          what it gives up over
-//! {"type":"refused","command":"git push -f","why":"…"}                      what the guard did not let it do
+//! {"type":"refused","command":"git push -f","why":"…"}                      a command that was not let through
+//! {"type":"refused","what":"Edit /etc/hosts","why":"…"}                     another thing that was not
 //! {"type":"cost","usd":0.02}                                                what it cost so far, in place of any sum
 //! {"type":"trouble","what":"…"}                                             what was not as it should be
 //! {"type":"received","message":{…}}, {"type":"sent","message":{…}}          what was said to and fro, for the log alone
@@ -73,8 +74,16 @@ pub(crate) enum OwnEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reset_at: Option<Timestamp>,
     },
-    /// A command that was not let through.
-    Refused { command: String, why: String },
+    /// What was not let through.
+    Refused {
+        /// A command,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        command: Option<String>,
+        /// or, in words, another thing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        what: Option<String>,
+        why: String,
+    },
     /// What all of it cost so far.
     Cost { usd: f64 },
     /// Something that was not as it should be.
@@ -114,11 +123,14 @@ impl Own {
             }
             OwnEvent::Text { text } => heard.says(&text),
             OwnEvent::Fault { kind, message, reset_at } => heard.fail_until(kind, &message, reset_at),
-            OwnEvent::Refused { command, why } => {
-                heard.not_let(&command);
-                let command = crate::heard::head(&command, 500);
+            OwnEvent::Refused { command, what, why } => {
+                if let Some(command) = &command {
+                    heard.not_let(command);
+                }
+                let what = command.or(what).unwrap_or_default();
+                let what = crate::heard::head(&what, 500);
                 let why = crate::heard::head(&why, 500);
-                heard.trouble(format!("`{command}` was not let through: {why}"));
+                heard.trouble(format!("`{what}` was not let through: {why}"));
             }
             OwnEvent::Cost { usd } => heard.paid(usd),
             OwnEvent::Trouble { what } => heard.trouble(crate::heard::head(&what, 1_000).into_owned()),

@@ -105,7 +105,7 @@ impl<'a> Executor<'a> {
         if let Err(why) = self.ask.allow(command) {
             self.ledger.command(command, "not allowed", &why, false);
             let told = format!("this command is not allowed and was not run: {why}");
-            let event = OwnEvent::Refused { command: shown::head(command, ECHO), why };
+            let event = OwnEvent::Refused { command: Some(shown::head(command, ECHO)), what: None, why };
             return Outcome { told, ok: false, event };
         }
         let event = |exit, ok| OwnEvent::Tool {

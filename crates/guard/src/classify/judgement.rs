@@ -141,21 +141,47 @@ pub struct Opaque {
     pub command: String,
 }
 
+/// Why a line is not to be run; as text, the command with the reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The simple command as it was written, or what is wrong with the line.
+    pub command: String,
+    /// What of it says so.
+    pub why: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`: {}", self.command, self.why)
+    }
+}
+
 /// What the guard thinks of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Judgement {
     /// Commands that cannot be undone, at most [`LISTED`] of them.
     pub findings: Vec<Found>,
-    /// What could not be judged, at most [`LISTED`] of it.
+    /// What could not be judged, at most [`LISTED`] of it and a bound that was reached.
     pub opaque: Vec<Opaque>,
     /// How many findings and opaque parts are not listed.
     pub left_out: usize,
 }
 
 impl Judgement {
-    /// Whether the line holds a command that cannot be undone.
+    /// Why the line is not to be run: a command that cannot be undone, or a bound that was reached, behind which there
+    /// may be one. `None` lets it through: of what else is opaque, such as scripts on disk, people run much all day.
+    pub fn refusal(&self) -> Option<Refusal> {
+        let found = self.findings.first();
+        let found = found.map(|found| Refusal { command: found.command.clone(), why: found.why.clone() });
+        found.or_else(|| {
+            let bound = self.opaque.iter().find(|opaque| opaque.what == What::Bounds)?;
+            Some(Refusal { command: bound.command.clone(), why: bound.what.sentence().to_owned() })
+        })
+    }
+
+    /// Whether the line is not to be run; see [`Judgement::refusal`].
     pub fn refused(&self) -> bool {
-        !self.findings.is_empty()
+        self.refusal().is_some()
     }
 
     pub(crate) fn find(&mut self, found: Found) {
@@ -169,6 +195,8 @@ impl Judgement {
         if self.opaque.contains(&opaque) {
             return;
         }
-        if self.opaque.len() < LISTED { self.opaque.push(opaque) } else { self.left_out += 1 }
+        // A bound refuses the line, so that the first one is listed however much stands before it.
+        let refuses = opaque.what == What::Bounds && self.opaque.iter().all(|o| o.what != What::Bounds);
+        if self.opaque.len() < LISTED || refuses { self.opaque.push(opaque) } else { self.left_out += 1 }
     }
 }

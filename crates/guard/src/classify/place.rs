@@ -39,6 +39,24 @@ const PATH: usize = 4096;
 const KEPT: [&str; 4] = ["objects", "refs", "logs", "HEAD"];
 
 impl Place {
+    /// The workspace itself. A home that is no absolute path is none.
+    pub fn new(workspace: impl Into<String>, home: Option<String>, temp: impl Into<String>) -> Self {
+        let workspace = workspace.into();
+        let home = home.filter(|home| home.starts_with('/'));
+        Self { cwd: workspace.clone(), workspace, home, temp: temp.into() }
+    }
+
+    /// The same for a line that runs in this folder, absolute or from the current directory.
+    #[must_use]
+    pub fn within(mut self, folder: &str) -> Self {
+        if folder.starts_with('/') {
+            folder.clone_into(&mut self.cwd);
+        } else if !folder.is_empty() {
+            self.cwd = format!("{}/{folder}", self.cwd);
+        }
+        self
+    }
+
     /// Where `arg` leads from `cwd`; `None` where that is not known.
     pub(crate) fn spot(&self, cwd: Option<&str>, arg: &Arg) -> Spot {
         let text = arg.text.as_str();
@@ -193,12 +211,7 @@ mod tests {
     use super::*;
 
     fn check(path: &str, expected: &Spot) {
-        let place = Place {
-            workspace: "/w/app".into(),
-            home: Some("/home/me".into()),
-            cwd: "/w/app/sub".into(),
-            temp: "/tmp".into(),
-        };
+        let place = Place::new("/w/app", Some("/home/me".into()), "/tmp").within("sub");
         let arg = Arg { text: path.replace('X', "\0"), glob: true, variable: None };
         assert_eq!(place.spot(Some("/w/app/sub"), &arg), *expected, "{path}");
     }
@@ -255,10 +268,18 @@ mod tests {
 
     #[test]
     fn what_holds_the_workspace_is_outside_even_below_the_temporary_folder() {
-        let place =
-            Place { workspace: "/tmp/a/w".into(), home: None, cwd: "/tmp/a/w".into(), temp: "/tmp".into() };
+        let place = Place::new("/tmp/a/w", None, "/tmp");
         assert_eq!(place.spot(None, &Arg::new("/tmp/a")), Spot::Outside("/tmp/a".into()));
         assert_eq!(place.spot(None, &Arg::new("/tmp/b")), Spot::Temporary);
         assert_eq!(place.spot(None, &Arg::new("b")), Spot::Unknown);
+    }
+
+    #[test]
+    fn a_folder_is_taken_from_the_one_before() {
+        let place = Place::new("/w", Some("me".to_owned()), "/tmp");
+        assert_eq!((place.cwd.as_str(), &place.home), ("/w", &None));
+        assert_eq!(place.clone().within("").cwd, "/w");
+        assert_eq!(place.clone().within("a").within("../b").cwd, "/w/a/../b");
+        assert_eq!(place.within("a").within("/x").cwd, "/x");
     }
 }

@@ -108,6 +108,12 @@ fn nesting_and_length_have_bounds() {
     assert!(bound(&"eval ".repeat(1_000)));
     assert!(bound(&"find -exec ".repeat(1_000)));
     assert!(bound(&format!("{}{}", "a ".repeat(600_000), "; rm -rf /")));
+    let behind = (0..80).map(|n| format!("sh s{n}; ")).collect::<Vec<_>>().concat();
+    for line in ["( ".repeat(60), format!("{behind}{}", "( ".repeat(60)), "sudo ".repeat(100_000)] {
+        let refusal = triphammer_guard::classify(&line, &super::place()).refusal().expect("a refusal");
+        assert_eq!(refusal.why, Bounds.sentence());
+    }
+    assert_eq!(triphammer_guard::classify(&behind, &super::place()).refusal(), None);
     // A directory beyond what a system takes is not known any more.
     let far = triphammer_guard::classify(&format!("{}rm -rf b", "cd a;".repeat(10_000)), &super::place());
     assert!(far.refused() && !far.findings[0].sure, "{far:?}");

@@ -99,6 +99,11 @@ fn permissions_are_given_once_and_refused_for_what_cannot_be_undone() {
         let edit = json!({"toolCallId": "c-5", "kind": "edit", "title": "Edit", "locations": [{"path": "/etc/hosts"}]});
         let answer = peer.ask(5, "session/request_permission", &permission(&edit));
         assert_eq!(answer["result"]["outcome"]["optionId"], "no");
+        let edit = json!({"toolCallId": "c-6", "kind": "edit", "title": "git push --force in a file", "locations": [{"path": "a"}]});
+        let mut none = permission(&edit);
+        none["options"] = json!([{"optionId": "no", "kind": "reject_once"}]);
+        let answer = peer.ask(6, "session/request_permission", &none);
+        assert_eq!(answer["result"]["outcome"]["optionId"], "no");
         peer.end_turn(&id);
     });
     assert_eq!(ran.stop, Stop::Ended("end_turn".to_owned()));
@@ -106,8 +111,69 @@ fn permissions_are_given_once_and_refused_for_what_cannot_be_undone() {
     assert_eq!(ran_commands, ["make"], "what was refused was not run");
     let refused = ran.events("refused");
     let said: Vec<_> = refused.iter().map(|event| event["command"].as_str().unwrap_or_default()).collect();
-    assert_eq!(said, ["git push --force", "git push --force", "make install", "Edit /etc/hosts"]);
-    assert_eq!(ran.receipt.troubles.len(), 4, "{:?}", ran.receipt.troubles);
+    assert_eq!(said, ["git push --force", "git push --force", "make install", "", ""]);
+    assert_eq!(refused[3]["what"], "Edit /etc/hosts");
+    assert_eq!(
+        ran.receipt.refused,
+        ["git push --force", "git push --force", "make install"],
+        "edits are no commands"
+    );
+    assert_eq!(ran.receipt.troubles.len(), 5, "{:?}", ran.receipt.troubles);
+    assert!(ran.receipt.troubles[3].starts_with("`Edit /etc/hosts` was not let through"));
+    assert!(ran.receipt.troubles[4].starts_with("`git push --force in a file` was not let through"));
+}
+
+#[test]
+fn another_session_gets_nothing() {
+    let dir = tempfile::tempdir().expect("a folder");
+    std::fs::write(dir.path().join("a"), "text").expect("a file");
+    let ran = turn(dir.path(), &task(), |peer| {
+        let (_, id) = peer.prompted();
+        let call = json!({"toolCallId": "c", "kind": "execute", "rawInput": {"command": "make"}});
+        for other in [json!("s-2"), json!(""), json!(7), Value::Null] {
+            let mut asked = permission(&call);
+            asked["sessionId"] = other.clone();
+            let answer = peer.ask(1, "session/request_permission", &asked);
+            assert_eq!(answer["error"]["code"], -32602, "{answer}");
+            let read = peer.ask(2, "fs/read_text_file", &json!({"sessionId": other, "path": "a"}));
+            assert_eq!(read["error"]["code"], -32602, "{read}");
+            let write = json!({"sessionId": other, "path": "b", "content": ""});
+            let written = peer.ask(3, "fs/write_text_file", &write);
+            assert_eq!(written["error"]["code"], -32602, "{written}");
+        }
+        let read = peer.ask(4, "fs/read_text_file", &json!({"sessionId": "s-1", "path": "a"}));
+        assert_eq!(read["result"]["content"], "text");
+        peer.end_turn(&id);
+    });
+    assert!(!dir.path().join("b").exists());
+    assert_eq!(ran.receipt.troubles, ["from the server, requests for another session: 12"]);
+}
+
+/// What takes secrets out of a log reads it line by line, and a server may end a chunk anywhere.
+#[test]
+fn the_text_of_chunks_is_kept_as_one() {
+    const KINDS: [&str; 4] =
+        ["agent_message_chunk", "agent_thought_chunk", "user_message_chunk", "odd_chunk"];
+    let ran = plain(|peer| {
+        let (_, id) = peer.prompted();
+        for kind in KINDS {
+            for text in ["the key is sec", "ret-123"] {
+                peer.notify(&json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}}));
+            }
+        }
+        peer.end_turn(&id);
+    });
+    let texts = ran.events("text");
+    assert_eq!(texts.iter().map(|event| &event["text"]).collect::<Vec<_>>(), ["the key is secret-123"]);
+    let log: Vec<String> =
+        ran.events.iter().filter(|event| event["type"] != "text").map(Value::to_string).collect();
+    assert!(!log.iter().any(|line| line.contains("the key is sec") || line.contains("ret-123")), "{log:?}");
+    let chunks: Vec<_> =
+        ran.events("received").into_iter().filter(|event| event.get("chunk").is_some()).collect();
+    assert_eq!(chunks.len(), 8);
+    assert_eq!(chunks[0]["chunk"], "agent_message_chunk");
+    assert!(chunks[0]["bytes"].as_u64() > chunks[1]["bytes"].as_u64());
+    assert_eq!(chunks[7]["chunk"], "of another kind");
 }
 
 #[test]

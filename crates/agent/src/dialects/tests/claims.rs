@@ -127,6 +127,7 @@ fn a_command_that_was_refused_was_not_run() {
         "own",
         &[
             json!({"type": "refused", "command": "rm", "why": "no"}),
+            json!({"type": "refused", "what": "Edit a", "why": "no"}),
             json!({"type": "end", "stop_reason": "done"}),
         ],
     );
@@ -207,7 +208,11 @@ fn our_own_events_come_back_as_they_went() {
         OwnEvent::Usage { input: 900, cached: 100, output: 20, cost_usd: Some(0.01) },
         OwnEvent::Usage { input: 1, cached: 0, output: 2, cost_usd: None },
         OwnEvent::Text { text: "done".to_owned() },
-        OwnEvent::Refused { command: "git push -f".to_owned(), why: "it cannot be undone".to_owned() },
+        OwnEvent::Refused {
+            command: Some("git push -f".to_owned()),
+            what: None,
+            why: "it cannot be undone".to_owned(),
+        },
         OwnEvent::Cost { usd: 0.25 },
         OwnEvent::Trouble { what: "odd".to_owned() },
         OwnEvent::Fault {

@@ -13,9 +13,6 @@ use triphammer_guard::tools::{self, Tool};
 /// Events that come before a tool. Any other one is none of our business.
 const BEFORE: [&str; 3] = ["PreToolUse", "BeforeTool", "preToolUse"];
 
-/// Arguments of a shell tool that name the folder it runs in: of Gemini CLI, Qwen Code, opencode and others.
-const FOLDERS: [&str; 4] = ["dir_path", "directory", "workdir", "cwd"];
-
 /// Tools that watch what a command prints; they may watch something else.
 const WATCHERS: [&str; 2] = ["Monitor", "monitor"];
 
@@ -63,12 +60,8 @@ pub(super) fn read(told: &[u8]) -> Result<Call, String> {
             None => return Ok(Call::Other),
         },
     };
-    let folder = FOLDERS.iter().find_map(|name| input.get(*name)).and_then(Value::as_str);
-    Ok(Call::Shell {
-        command,
-        cwd: text(["cwd", "cwd"]).map(str::to_owned),
-        folder: folder.map(str::to_owned),
-    })
+    let cwd = text(["cwd", "cwd"]).map(str::to_owned);
+    Ok(Call::Shell { command, cwd, folder: tools::folder_of(input) })
 }
 
 /// What a tool is by its name, and a name by which the guard knows it.

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use triphammer_guard::{Judgement, Place, What, classify};
+use triphammer_guard::{Judgement, Place, classify};
 
 use super::call::{self, Call};
 use crate::exit::Exit;
@@ -44,15 +44,13 @@ pub(super) fn pre_tool() -> Exit {
         }
         Ok(Call::Shell { command, cwd, folder }) => {
             let judgement = classify(&command, &place(cwd.as_deref(), folder.as_deref()));
-            if judgement.refused() {
-                say::talk(&say::marked(&reason(&judgement)));
-                return REFUSED;
-            }
-            // Scripts on disk, downloads, other languages: what the guard does not see is let through, as people do all
-            // day. A line that it gave up on is not.
-            match judgement.opaque.iter().find(|opaque| opaque.what == What::Bounds) {
-                Some(opaque) => not_understood(&format!("`{}`: {}", opaque.command, opaque.what.sentence())),
+            match judgement.refusal() {
                 None => Exit::Done,
+                Some(gave_up) if judgement.findings.is_empty() => not_understood(&gave_up.to_string()),
+                Some(_) => {
+                    say::talk(&say::marked(&reason(&judgement)));
+                    REFUSED
+                }
             }
         }
     }
@@ -110,8 +108,8 @@ fn place(cwd: Option<&str>, folder: Option<&str>) -> Place {
     let workspace = ["TRIPHAMMER_WORKSPACE", "CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR"];
     let workspace = workspace.into_iter().find_map(var).unwrap_or_else(|| cwd.clone());
     let (workspace, cwd) = spelled_alike(workspace, cwd);
-    let cwd = folder.map_or_else(|| cwd.clone(), |folder| text(&Path::new(&cwd).join(folder)));
-    Place { workspace, home: var("HOME"), cwd, temp: text(&std::env::temp_dir()) }
+    let place = Place::new(workspace, var("HOME"), text(&std::env::temp_dir()));
+    place.within(&cwd).within(folder.unwrap_or_default())
 }
 
 /// The guard compares paths as text: where one of the two leads through a link, both are followed.
@@ -150,7 +148,7 @@ mod tests {
 
     #[test]
     fn the_reason_names_what_was_found_and_counts_the_rest() {
-        let place = Place { workspace: "/w".into(), home: None, cwd: "/w".into(), temp: "/tmp".into() };
+        let place = Place::new("/w", None, "/tmp");
         let line = "git push -f; rm -rf /a; rm -rf /b; rm -rf /c; rm -rf /d; rm -rf /e; rm -rf /f";
         let reason = reason(&classify(line, &place));
         assert!(reason.contains("\n- `git push -f`: ") && reason.contains("\n- and 2 more\n"), "{reason}");
