@@ -31,6 +31,8 @@ pub(crate) struct Keep {
     writable: Vec<PathBuf>,
     /// And for each agent.
     states: BTreeMap<AgentName, Vec<PathBuf>>,
+    /// What the person has opened, as it is written.
+    named: Vec<String>,
     /// Read-only, where the holder can hold that.
     protected: Vec<PathBuf>,
     network: NetworkChoice,
@@ -106,6 +108,7 @@ impl Keep {
             hold: None,
             writable,
             states,
+            named: sandbox.writable.clone().unwrap_or_default(),
             protected: ["gates", "specs", CONFIG].map(|name| ground.home.join(name)).into_iter().collect(),
             network: sandbox.network.unwrap_or_default(),
             limits: TreeLimits {
@@ -278,8 +281,9 @@ impl Keep {
         let fence = match &self.hold {
             None => "no write fence".to_owned(),
             Some(hold) => format!(
-                "write fence by {}: the workspace, a temporary folder, tool caches, the agent's own state",
-                if *hold == Hold::Landlock { "Landlock" } else { "bubblewrap" }
+                "write fence by {}: open are the workspace, a temporary folder, tool caches, the agent's own state{}",
+                if *hold == Hold::Landlock { "Landlock" } else { "bubblewrap" },
+                self.named.iter().map(|place| format!(", {place}")).collect::<String>()
             ),
         };
         let network = match self.network {

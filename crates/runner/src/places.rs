@@ -44,7 +44,15 @@ impl Places {
                 continue;
             }
             // What is not there cannot be opened, and nobody inside can make it.
-            let Ok(found) = path.canonicalize() else { continue };
+            let Ok(found) = path.canonicalize() else {
+                if source == Source::Named {
+                    self.notes.push(format!(
+                        "[sandbox] writable names `{}`, which is not there and so is not open: make it first",
+                        path.display()
+                    ));
+                }
+                continue;
+            };
             if inside(&found) {
                 continue;
             }
@@ -126,5 +134,7 @@ mod tests {
         places.take([(at("user"), Source::Named)], &kept);
         assert_eq!(places.since(before), [at("user")]);
         assert!(places.notes[2].contains("nothing there is held"));
+        places.take([(PathBuf::from("/no/such/place"), Source::Named)], &kept);
+        assert!(places.notes[3].contains("make it first"));
     }
 }
