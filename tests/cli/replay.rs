@@ -221,6 +221,23 @@ fn no_act_makes_damage_whole() {
     }
 }
 
+/// A resume that finds its pins altered works on nothing, and makes nothing else whole.
+#[test]
+fn a_run_that_is_ended_for_its_pins_keeps_its_damage() {
+    let home = home("false");
+    let fault = "echo '{\"fault\": {\"kind\": \"quota\"}}' > $TRIPHAMMER_RECEIPT; touch moved";
+    assert_eq!(forge(&home, fault, &[]).done()["outcome"], "suspended");
+    let dir = home.only_run().path().to_owned();
+    std::fs::write(dir.join("pinned/spec.md"), "another").unwrap();
+    std::fs::write(dir.join("attempts/001/brief.md"), "another").unwrap();
+    assert_eq!(home.run(["resume", "latest"]).code, Some(1));
+    let found = flaws(&home);
+    for place in ["pinned/spec.md", "attempts/001/brief.md"] {
+        assert!(found.iter().any(|at| at == place), "{place} in {found:?}");
+    }
+    assert_eq!(home.only_run().summary()["outcome"], "rejected");
+}
+
 /// Runs of before there were proofs have none, and lack nothing.
 #[test]
 fn a_proof_is_missed_where_it_was_sealed() {
