@@ -41,6 +41,7 @@ mod holder;
 mod last_words;
 mod limits;
 pub mod native;
+mod own_program;
 mod pid_file;
 mod plain_file;
 mod process_tree;

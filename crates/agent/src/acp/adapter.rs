@@ -11,12 +11,10 @@ use triphammer_model::{
 };
 
 use super::{AcpTask, COMMAND};
-use crate::command::{contract_env, find_program, launch};
+use crate::command::find_program;
 use crate::dialects::Own;
 use crate::limits::ProcessLimits;
-use crate::stream::Stream;
-use crate::transcript::Transcript;
-use crate::vendor::settled;
+use crate::own_program::OwnProgram;
 
 /// What an agent is made of that is a server.
 #[derive(Clone, Debug)]
@@ -41,11 +39,6 @@ impl AcpAgent {
     /// An agent by its configuration; [`Agent::check`] says whether it can work.
     pub const fn new(config: AcpConfig) -> Self {
         Self(config)
-    }
-
-    fn file_error(&self, what: String) -> impl FnOnce(std::io::Error) -> AgentError {
-        let agent = self.0.name.clone();
-        move |source| AgentError::File { agent, what, source }
     }
 }
 
@@ -83,58 +76,20 @@ impl Agent for AcpAgent {
         supervisor: &dyn Supervisor,
         cancel: &Cancel,
     ) -> Result<Performance, AgentError> {
-        let AcpConfig { argv, limits, redactor, .. } = &self.0;
-        let file = task.scratch.join("task.json");
-        std::fs::create_dir_all(&task.scratch)
-            .map_err(self.file_error(format!("making its folder {}", task.scratch.display())))?;
+        let AcpConfig { name, argv, limits, redactor, .. } = &self.0;
         let told = AcpTask {
             // JSON does not carry a name that is not UTF-8; the program finds itself in that folder.
             workspace: task.workspace.to_str().map(Into::into),
             session: task.session.clone(),
             ..AcpTask::new(task.brief.clone(), argv.clone())
         };
-        std::fs::write(&file, serde_json::to_vec(&told).unwrap_or_default())
-            .map_err(self.file_error(format!("writing its task {}", file.display())))?;
-        // The shim that starts it is a copy of us, and so is what this names.
-        let program = if cfg!(target_os = "linux") {
-            "/proc/self/exe".into()
-        } else {
-            std::env::current_exe().map_err(self.file_error("finding our own binary".to_owned()))?
-        };
-        let own = vec![program.into_os_string(), COMMAND.into()];
-        let launch = launch(task, own, contract_env(task), Some(file), limits);
-        let transcript_error =
-            || self.file_error(format!("writing its transcript in {}", task.dir.display()));
-        let mut transcript = Transcript::create(&task.dir, redactor).map_err(transcript_error())?;
-        let start = json!({
-            "agent": self.0.name,
-            "kind": "acp",
-            "argv": self.plan(task.fenced).argv,
-            "session": task.session,
-            "attempt": task.attempt,
-            "try": task.try_no,
-        });
-        transcript.line("start", start).map_err(transcript_error())?;
-        let mut stream = Stream::new(Box::new(Own::default()));
-        let ended = supervisor.run_heard(&launch, cancel, &mut |piece| stream.push(piece))?;
-        let heard = stream.end();
-        let duration_ms = u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX);
-        let end = json!({
-            "wait": ended.wait,
-            "duration_ms": duration_ms,
-            "events": heard.events(),
-            "stdout_bytes": ended.stdout.bytes,
-            "stderr_bytes": ended.stderr.bytes,
-            "killed": ended.killed,
-        });
-        transcript.line("end", end).map_err(transcript_error())?;
-        let mut receipt = settled(heard, ended.wait).into_receipt(self.0.name.as_str());
-        // A server that could not go on with the session has begun another one.
-        let continued = task.session.as_ref().filter(|id| receipt.session.as_ref() == Some(id));
-        receipt.continuation = Some(match continued {
-            Some(id) => Continuation::Session { id: id.clone() },
-            None => Continuation::Fresh,
-        });
-        Ok(Performance { receipt, wait: ended.wait, duration_ms })
+        let start = json!({ "kind": "acp", "argv": self.plan(task.fenced).argv, "session": task.session });
+        let program = OwnProgram { agent: name, command: COMMAND, limits, redactor };
+        let worked = program.run(task, &told, start, Box::<Own>::default(), supervisor, cancel)?;
+        Ok(worked.performance(name, |receipt| {
+            // A server that could not go on with the session has begun another one.
+            let continued = task.session.clone().filter(|id| receipt.session.as_ref() == Some(id));
+            continued.map_or(Continuation::Fresh, |id| Continuation::Session { id })
+        }))
     }
 }

@@ -89,8 +89,12 @@ impl Call {
             if !hinted.is_empty() {
                 self.hinted = hinted;
             }
+            // What is told while it is written may be a part of a path.
             let targets = TARGETS.iter().filter_map(|name| text(input, name)).filter(|path| !path.is_empty());
-            self.targets.extend(targets.take(FILES.saturating_sub(self.targets.len())));
+            let targets: BTreeSet<String> = targets.collect();
+            if !targets.is_empty() {
+                self.targets = targets;
+            }
             for (path, change) in input.get("changes").and_then(Value::as_object).into_iter().flatten() {
                 let change = change.get("type").and_then(Value::as_str).and_then(change_of);
                 self.differs(path, change.unwrap_or(ClaimKind::Changed));
@@ -365,6 +369,18 @@ mod tests {
         assert!(calls.file("w", "./a", ClaimKind::Changed, &files).is_none());
         assert!(calls.file("w", "a", ClaimKind::Deleted, &files).is_some());
         assert!(calls.file("w", "a", ClaimKind::Added, &files).is_some());
+    }
+
+    #[test]
+    fn the_last_input_names_what_is_judged() {
+        let mut calls = Calls::default();
+        let told = |input: Value| json!({"toolCallId": "c", "kind": "edit", "rawInput": input});
+        calls.told(&told(json!({"path": "/w", "command": "rm -rf /w"})));
+        let call = calls.told(&told(json!({"path": "/w/a", "command": "rm -rf /w/a"})));
+        assert_eq!(call.named().collect::<Vec<_>>(), ["/w/a"]);
+        assert_eq!(call.commands(), ["rm -rf /w/a"]);
+        let call = calls.told(&told(json!({})));
+        assert_eq!((call.named().count(), call.commands().len()), (1, 1));
     }
 
     #[test]

@@ -14,12 +14,9 @@ use triphammer_model::{
 
 use super::handed_on::{self, Whole};
 use super::{Actions, Ask, COMMAND, NativeLimits, NativeTask};
-use crate::command::{contract_env, launch};
 use crate::guarded::place_here;
 use crate::limits::ProcessLimits;
-use crate::stream::Stream;
-use crate::transcript::Transcript;
-use crate::vendor::settled;
+use crate::own_program::OwnProgram;
 
 /// What a native agent is made of.
 #[derive(Clone, Debug)]
@@ -65,11 +62,6 @@ impl NativeAgent {
         Self(config)
     }
 
-    fn file_error(&self, what: String) -> impl FnOnce(std::io::Error) -> AgentError {
-        let agent = self.0.name.clone();
-        move |source| AgentError::File { agent, what, source }
-    }
-
     fn task(&self, task: &Task, digest: Option<String>) -> NativeTask {
         NativeTask {
             brief: task.brief.clone(),
@@ -111,62 +103,26 @@ impl Agent for NativeAgent {
         supervisor: &dyn Supervisor,
         cancel: &Cancel,
     ) -> Result<Performance, AgentError> {
-        let NativeConfig { limits, redactor, .. } = &self.0;
-        let file = task.scratch.join("task.json");
-        std::fs::create_dir_all(&task.scratch)
-            .map_err(self.file_error(format!("making its folder {}", task.scratch.display())))?;
+        let NativeConfig { name, model, limits, redactor, .. } = &self.0;
         let (continuation, digest, lost) = match handed_on::of(task) {
             Some(Ok((attempt, digest))) => (Continuation::Digest { attempt }, Some(digest), None),
             Some(Err(error)) => (Continuation::Fresh, None, Some(error)),
             None => (Continuation::Fresh, None, None),
         };
-        let text = serde_json::to_vec(&self.task(task, digest)).unwrap_or_default();
-        std::fs::write(&file, text)
-            .map_err(self.file_error(format!("writing its task {}", file.display())))?;
-        // The shim that starts it is a copy of us, and so is what this names.
-        let program = if cfg!(target_os = "linux") {
-            "/proc/self/exe".into()
-        } else {
-            std::env::current_exe().map_err(self.file_error("finding our own binary".to_owned()))?
-        };
-        let argv = vec![program.into_os_string(), COMMAND.into()];
-        let launch = launch(task, argv, contract_env(task), Some(file), limits);
-        let transcript_error =
-            || self.file_error(format!("writing its transcript in {}", task.dir.display()));
-        let mut transcript = Transcript::create(&task.dir, redactor).map_err(transcript_error())?;
-        let start = json!({
-            "agent": self.0.name,
-            "kind": "native",
-            "model": self.0.model,
-            "continuation": continuation,
-            "attempt": task.attempt,
-            "try": task.try_no,
-        });
-        transcript.line("start", start).map_err(transcript_error())?;
-        let mut stream = Stream::new(Box::new(Whole::default()));
-        let ended = supervisor.run_heard(&launch, cancel, &mut |piece| stream.push(piece))?;
-        let mut heard = stream.end();
+        let told = self.task(task, digest);
+        let start = json!({ "kind": "native", "model": model, "continuation": continuation });
+        let program = OwnProgram { agent: name, command: COMMAND, limits, redactor };
+        let mut worked = program.run(task, &told, start, Box::<Whole>::default(), supervisor, cancel)?;
+        let heard = &mut worked.heard;
         if let Some(error) = lost {
             heard.trouble(format!("the digest of the attempt before was not read: {error}"));
         }
         if let Some(digest) = heard.digest.take() {
             let session = handed_on::keep(task, redactor, &digest)
-                .map_err(self.file_error(format!("writing its digest in {}", task.dir.display())))?;
+                .map_err(program.file_error(format!("writing its digest in {}", task.dir.display())))?;
             heard.session(&session);
         }
-        let duration_ms = u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX);
-        let end = json!({
-            "wait": ended.wait,
-            "duration_ms": duration_ms,
-            "events": heard.events(),
-            "stdout_bytes": ended.stdout.bytes,
-            "stderr_bytes": ended.stderr.bytes,
-            "killed": ended.killed,
-        });
-        transcript.line("end", end).map_err(transcript_error())?;
-        let mut receipt = settled(heard, ended.wait).into_receipt(self.0.name.as_str());
-        receipt.continuation = Some(continuation);
-        Ok(Performance { receipt, wait: ended.wait, duration_ms })
+        Ok(worked.performance(name, |_| continuation))
     }
 }
 

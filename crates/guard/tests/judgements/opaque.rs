@@ -109,7 +109,9 @@ fn nesting_and_length_have_bounds() {
     assert!(bound(&"find -exec ".repeat(1_000)));
     assert!(bound(&format!("{}{}", "a ".repeat(600_000), "; rm -rf /")));
     let behind = (0..80).map(|n| format!("sh s{n}; ")).collect::<Vec<_>>().concat();
-    for line in ["( ".repeat(60), format!("{behind}{}", "( ".repeat(60)), "sudo ".repeat(100_000)] {
+    let deep = "( ".repeat(60);
+    let long = "sudo ".repeat(100_000);
+    for line in [format!("{behind}{deep}"), format!("{behind}{long}"), deep, long] {
         let refusal = triphammer_guard::classify(&line, &super::place()).refusal().expect("a refusal");
         assert_eq!(refusal.why, Bounds.sentence());
     }
