@@ -283,7 +283,7 @@ impl Keep {
             Some(hold) => format!(
                 "write fence by {}: open are the workspace, a temporary folder, tool caches, the agent's own state{}",
                 if *hold == Hold::Landlock { "Landlock" } else { "bubblewrap" },
-                self.named.iter().map(|place| format!(", {place}")).collect::<String>()
+                [String::new()].iter().chain(&self.named).map(String::as_str).collect::<Vec<_>>().join(", ")
             ),
         };
         let network = match self.network {
