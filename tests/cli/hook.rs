@@ -82,6 +82,24 @@ fn the_workspace_is_the_runs_or_the_agents_or_the_folder() {
 }
 
 #[test]
+fn a_command_is_judged_wherever_the_call_holds_it() {
+    let home = TestHome::new();
+    let told = |input: Value| {
+        let call = json!({"tool_name": "Bash", "cwd": "/w", "tool_input": input});
+        told(&home, call.to_string().as_bytes(), &[("TRIPHAMMER_WORKSPACE", "/w")])
+    };
+    for input in [
+        json!({"program": "git", "args": ["push", "--force"]}),
+        json!({"commands": ["echo '", "git push --force"]}),
+        json!({"command": "make", "script": "git push --force"}),
+    ] {
+        refused(&told(input), "`--force` overwrites");
+    }
+    refused(&told(json!({"command": "rm -rf b", "workdir": "../x"})), "deletes a directory tree");
+    let_through(&told(json!({"command": "rm -rf b", "workdir": "x"})));
+}
+
+#[test]
 fn what_is_not_understood_is_refused_and_says_why() {
     let home = TestHome::new();
     for (input, why) in [

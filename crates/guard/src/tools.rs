@@ -83,35 +83,35 @@ pub fn tool(name: &str) -> Tool {
     }
 }
 
-/// The command that a call of a shell tool runs; `None` where the tool is no shell or holds no command.
-///
-/// A list is a program with its arguments and comes back quoted, so that it is read as what it is. Of several commands
-/// each is a line.
+/// What a call of a shell tool runs, as one text with a line for each command; `None` where the tool is no shell or
+/// holds no command.
 pub fn command_of(name: &str, input: &Value) -> Option<String> {
+    let commands = commands_of(name, input);
+    (!commands.is_empty()).then(|| commands.join("\n"))
+}
+
+/// The commands that a call of a shell tool runs; none where the tool is no shell or holds none.
+///
+/// A list is a program with its arguments and comes back quoted, so that it is read as what it is. Each command is to be
+/// judged by itself: a quote that one leaves open does not hide the next.
+pub fn commands_of(name: &str, input: &Value) -> Vec<String> {
     if tool(name) == Tool::Other {
-        return None;
+        return Vec::new();
     }
     match &*unfolded(input) {
-        Value::String(text) => Some(text.clone()),
-        Value::Array(words) => quoted(words),
+        Value::String(text) => vec![text.clone()],
+        Value::Array(words) => quoted(words).into_iter().collect(),
         input => {
             let commands = commands_in(input);
-            if commands.is_empty() {
-                return match input.get(INPUT)? {
-                    Value::String(text) => Some(text.clone()),
-                    Value::Array(words) => quoted(words),
-                    input @ Value::Object(_) => command_of(name, input),
-                    _ => None,
-                };
+            match input.get(INPUT) {
+                Some(input) if commands.is_empty() => commands_of(name, input),
+                _ => commands,
             }
-            Some(commands.join("\n"))
         }
     }
 }
 
 /// The commands that the arguments of a call hold, whatever the tool is called.
-///
-/// Each is to be judged by itself: a quote that one leaves open does not hide the next.
 pub fn commands_in(input: &Value) -> Vec<String> {
     let input = unfolded(input);
     let args = ARGS.iter().find_map(|key| match input.get(key)? {

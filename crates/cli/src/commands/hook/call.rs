@@ -19,9 +19,9 @@ const WATCHERS: [&str; 2] = ["Monitor", "monitor"];
 /// What an agent is about to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Call {
-    /// It runs this command.
+    /// It runs these commands, at least one.
     Shell {
-        command: String,
+        commands: Vec<String>,
         /// The agent's folder, where it tells it.
         cwd: Option<String>,
         /// The folder that the command asks for, absolute or from the agent's.
@@ -50,18 +50,20 @@ pub(super) fn read(told: &[u8]) -> Result<Call, String> {
     }
     let name = text(["tool_name", "toolName"]).ok_or("it names no tool (`tool_name`)")?;
     let input = ["tool_input", "toolInput"].iter().find_map(|name| told.get(*name)).unwrap_or(&Value::Null);
-    let command = match kind(name) {
-        Kind::Other => return Ok(Call::Other),
-        Kind::Shell(name) => tools::command_of(name, input).ok_or_else(|| {
-            format!("`{name}` runs commands, and the command of this call is not found in its `tool_input`")
-        })?,
-        Kind::PerhapsShell(name) => match tools::command_of(name, input) {
-            Some(command) => command,
-            None => return Ok(Call::Other),
-        },
+    let commands = match kind(name) {
+        Kind::Other => Vec::new(),
+        Kind::Shell(name) | Kind::PerhapsShell(name) => tools::commands_of(name, input),
     };
+    if commands.is_empty() {
+        return match kind(name) {
+            Kind::Other | Kind::PerhapsShell(_) => Ok(Call::Other),
+            Kind::Shell(name) => Err(format!(
+                "`{name}` runs commands, and the command of this call is not found in its `tool_input`"
+            )),
+        };
+    }
     let cwd = text(["cwd", "cwd"]).map(str::to_owned);
-    Ok(Call::Shell { command, cwd, folder: tools::folder_of(input) })
+    Ok(Call::Shell { commands, cwd, folder: tools::folder_of(input) })
 }
 
 /// What a tool is by its name, and a name by which the guard knows it.
@@ -97,7 +99,7 @@ mod tests {
 
     fn shell(command: &str, cwd: &str, folder: Option<&str>) -> Call {
         let folder = folder.map(str::to_owned);
-        Call::Shell { command: command.to_owned(), cwd: Some(cwd.to_owned()), folder }
+        Call::Shell { commands: vec![command.to_owned()], cwd: Some(cwd.to_owned()), folder }
     }
 
     /// Claude Code 2.1, its hooks' reference and what its binary sends.
@@ -157,6 +159,13 @@ mod tests {
         ] {
             assert_eq!(read(told.as_bytes()), Ok(shell("x", "/w", None)), "{told}");
         }
+    }
+
+    #[test]
+    fn each_of_several_commands_is_told_apart() {
+        let told = br#"{"tool_name":"Bash","cwd":"/w","tool_input":{"commands":["echo '","git push -f"]}}"#;
+        let Ok(Call::Shell { commands, .. }) = read(told) else { panic!("a shell") };
+        assert_eq!(commands, ["echo '", "git push -f"]);
     }
 
     #[test]

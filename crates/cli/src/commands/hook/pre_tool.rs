@@ -42,12 +42,16 @@ pub(super) fn pre_tool() -> Exit {
             )));
             Exit::Done
         }
-        Ok(Call::Shell { command, cwd, folder }) => {
-            let judgement = classify(&command, &place(cwd.as_deref(), folder.as_deref()));
-            match judgement.refusal() {
+        Ok(Call::Shell { commands, cwd, folder }) => {
+            let place = place(cwd.as_deref(), folder.as_deref());
+            let mut judgements = commands.iter().map(|command| classify(command, &place));
+            let refused = judgements.find_map(|judgement| Some((judgement.refusal()?, judgement)));
+            match refused {
                 None => Exit::Done,
-                Some(gave_up) if judgement.findings.is_empty() => not_understood(&gave_up.to_string()),
-                Some(_) => {
+                Some((gave_up, judgement)) if judgement.findings.is_empty() => {
+                    not_understood(&gave_up.to_string())
+                }
+                Some((_, judgement)) => {
                     say::talk(&say::marked(&reason(&judgement)));
                     REFUSED
                 }
