@@ -194,6 +194,42 @@ fn undo_refuses_over_later_edits_unless_forced_and_keeps_them() {
 }
 
 #[test]
+fn edits_that_an_undo_kept_are_never_written_over() {
+    let home = TestHome::with_gates(&[("done", "test -f done")]);
+    home.write("mine.txt", "start\n");
+    strike(&home, "touch done", &[]).expect("accepted", "gates-passed", 1, 0);
+    home.write("mine.txt", "precious\n");
+    let forced = home.run(["undo", "latest", "--force"]);
+    assert!(forced.code == Some(0) && forced.stderr.contains("/before-undo |"), "{}", forced.stderr);
+    // What the undo itself put back is no edit.
+    for args in [&["undo", "latest"][..], &["undo", "latest", "--force"]] {
+        let again = home.run(args);
+        assert!(again.code == Some(0) && again.stderr.contains("already"), "{args:?}: {}", again.stderr);
+    }
+    let kept = |name: &str| {
+        let id = home.only_run().id();
+        let store = home.path().join("runs/.store.git");
+        let shown = std::process::Command::new("git")
+            .arg("--git-dir")
+            .arg(store)
+            .args(["show", &format!("refs/runs/{id}/{name}:mine.txt")])
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&shown.stdout).into_owned()
+    };
+    assert_eq!(kept("before-undo"), "precious\n");
+    home.write("mine.txt", "second\n");
+    assert_eq!(home.run(["undo", "latest"]).code, Some(1), "that one is an edit");
+    let forced = home.run(["undo", "latest", "--force"]);
+    assert!(forced.stderr.contains("/before-undo-2 |"), "{}", forced.stderr);
+    assert_eq!(home.run(["gc"]).code, Some(0));
+    assert_eq!(
+        (kept("before-undo"), kept("before-undo-2")),
+        ("precious\n".to_owned(), "second\n".to_owned())
+    );
+}
+
+#[test]
 fn a_parked_run_can_be_undone_and_goes_on_from_there() {
     let home = TestHome::with_gates(&[("done", "test -f done.txt")]);
     let agent = "echo x >> work.txt; [ -e ../paid ] && touch done.txt || echo '{\"fault\": {\"kind\": \"quota\"}}' > \"$TRIPHAMMER_RECEIPT\"";

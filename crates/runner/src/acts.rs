@@ -202,12 +202,21 @@ pub fn apply(
     Ok(report)
 }
 
-/// Puts an in-place workspace back to tree 0.
+/// Under this name, and with a number under further ones, a run keeps what an undo found.
+pub(crate) const BEFORE_UNDO: &str = "before-undo";
+
+/// Puts an in-place workspace back to tree 0. Says what was done, and under which name what was there before is kept; nothing is
+/// where it was put back already.
 ///
 /// # Errors
 /// [`ActError::Refused`] when the run was isolated, or the workspace was edited since the run's end and `force` is
 /// not given.
-pub fn undo(runs: &Runs, state: &Path, id: &RunId, force: bool) -> Result<Restored, ActError> {
+pub fn undo(
+    runs: &Runs,
+    state: &Path,
+    id: &RunId,
+    force: bool,
+) -> Result<(Restored, Option<String>), ActError> {
     let mut desk = Desk::open(runs, id)?;
     let started = desk.machine.start().cloned().ok_or_else(|| ActError::failed("the run has no start"))?;
     if started.isolation != Isolation::InPlace {
@@ -219,7 +228,11 @@ pub fn undo(runs: &Runs, state: &Path, id: &RunId, force: bool) -> Result<Restor
     let zones = desk.dir.read_json::<ZoneMap>("pinned/zones.json").map_err(ActError::failed)?;
     let eyes = Eyes::new(root, zones, desk.store()?);
     let now = eyes.look(None).map_err(ActError::failed)?;
-    eyes.keep(&now, id, "before-undo").map_err(ActError::failed)?;
+    let start = desk.kept("0")?;
+    // What an earlier undo has put back is no edit of anybody's.
+    if eyes.differences(&start, Some(&now)).map_err(ActError::failed)?.is_empty() {
+        return Ok((eyes.restore(&start, Some(&now)).map_err(ActError::failed)?, None));
+    }
     if !force {
         let end = desk.kept("end").map_err(|_| {
             ActError::Refused(format!(
@@ -240,10 +253,15 @@ pub fn undo(runs: &Runs, state: &Path, id: &RunId, force: bool) -> Result<Restor
             )));
         }
     }
-    let start = desk.kept("0")?;
+    // What an earlier one kept is not written over.
+    let taken = desk.store()?.names(id).map_err(ActError::failed)?;
+    let numbered = (2..).map(|number| format!("{BEFORE_UNDO}-{number}"));
+    let mut names = std::iter::once(BEFORE_UNDO.to_owned()).chain(numbered);
+    let name = names.find(|name| !taken.contains(name)).unwrap_or_default();
+    eyes.keep(&now, id, &name).map_err(ActError::failed)?;
     let restored = eyes.restore(&start, Some(&now)).map_err(ActError::failed)?;
     desk.record(&Event::Undone { forced: force })?;
-    Ok(restored)
+    Ok((restored, Some(name)))
 }
 
 /// Writes an attempt's tree (0 is the start) into a folder. Without `force` the folder must be absent or empty.

@@ -15,13 +15,26 @@ pub(crate) fn undo(args: &UndoArgs) -> Outcome {
     let id = runs.resolve(&args.run).map_err(Failure::refused)?;
     // Asked for first: acting would make an empty store where the real one is gone.
     open_store(&runs)?;
-    let restored =
+    let (restored, kept) =
         triphammer_runner::undo(&runs, &home::state()?, &id, args.force).map_err(Failure::refused)?;
     if args.home.json {
         let mut object = restored_json(&restored);
         object["run"] = json!(id);
+        object["kept"] = json!(kept);
         say::data(&object.to_string());
     }
+    let Some(kept) = kept else {
+        say::talk(&format!("run {id}: the workspace is as it was before the run already"));
+        return Ok(talk_restored(&restored));
+    };
     say::talk(&format!("run {id}: put back to how it was before the run:"));
-    Ok(talk_restored(&restored))
+    let done = talk_restored(&restored);
+    if args.force {
+        let store = runs.path().join(".store.git");
+        say::talk(&format!(
+            "what was there before is kept: git --git-dir='{}' archive refs/runs/{id}/{kept} | tar -x -C FOLDER",
+            store.display()
+        ));
+    }
+    Ok(done)
 }

@@ -7,6 +7,7 @@ use triphammer_model::{RunId, TreeId};
 use triphammer_workspace::{Deed, Kept, Store};
 
 use super::past::Facts;
+use crate::acts::BEFORE_UNDO;
 use crate::folder;
 
 /// What only a run's trees may know.
@@ -38,7 +39,13 @@ impl Work {
         }
         if facts.overwritten {
             let end = kept("end").unwrap_or_else(|_| start.clone());
-            work.edits = deeds(&[&start, &end], &kept("before-undo")?)?;
+            let names = store.names(run).map_err(|error| error.to_string())?;
+            for name in names.iter().filter(|name| name.starts_with(BEFORE_UNDO)) {
+                work.edits.extend(deeds(&[&start, &end], &kept(name)?)?);
+            }
+            if !names.iter().any(|name| name == BEFORE_UNDO) {
+                return Err("what its undo overwrote is not kept".to_owned());
+            }
         }
         Ok(work)
     }
