@@ -215,6 +215,16 @@ mod tests {
         assert!(refused.contains("`no-such-agent`") && refused.contains("opencode"), "{refused}");
     }
 
+    /// `doctor` says with which version an agent was seen.
+    #[test]
+    fn the_product_names_the_same_versions() {
+        for agent in &AGENTS {
+            let file = house::root().join(format!("crates/agent/src/vendors/{}.rs", agent.name));
+            let text = std::fs::read_to_string(&file).expect("an agent's file");
+            assert!(text.contains(&format!("seen: \"{}\",", agent.version)), "{}", file.display());
+        }
+    }
+
     #[test]
     fn tests_belong_to_the_agent_whose_name_they_bear() {
         let pi = npm("pi", "pi", "1.0.0", true);

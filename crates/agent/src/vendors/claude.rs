@@ -7,6 +7,7 @@ pub(super) static CLAUDE: Vendor = Vendor {
     kind: "claude",
     program: "claude",
     install: "npm install -g @anthropic-ai/claude-code",
+    seen: "2.1.332",
     keys: &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"],
     // As root it starts only with `IS_SANDBOX=1`. A failed call is tried ten times, for three minutes, unless told
     // otherwise.

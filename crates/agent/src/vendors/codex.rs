@@ -12,6 +12,7 @@ pub(super) static CODEX: Vendor = Vendor {
     kind: "codex",
     program: "codex",
     install: "npm install -g @openai/codex",
+    seen: "0.171.0",
     keys: &["CODEX_API_KEY"],
     // The key of its own service it takes under the first name only, and no address from the environment. The other is
     // for a provider in its configuration (`env_key`).

@@ -7,6 +7,7 @@ pub(super) static GEMINI: Vendor = Vendor {
     kind: "gemini",
     program: "gemini",
     install: "npm install -g @google/gemini-cli",
+    seen: "0.61.0",
     keys: &["GEMINI_API_KEY"],
     // `GOOGLE_API_KEY` counts only with `GOOGLE_GENAI_USE_VERTEXAI=true`. Where an address is set, its settings have to
     // name a way to log in as well (`security.auth.selectedType`).

@@ -9,6 +9,7 @@ pub(super) static MINI: Vendor = Vendor {
     kind: "mini",
     program: "mini",
     install: "pip install mini-swe-agent",
+    seen: "2.4.6",
     keys: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"],
     reads: &[
         "MSWEA_MODEL_NAME",

@@ -72,6 +72,8 @@ pub struct Vendor {
     pub program: &'static str,
     /// How it is installed.
     pub install: &'static str,
+    /// The version that it was seen with; what another one says may be understood only in part, which its receipts tell.
+    pub seen: &'static str,
     /// Variables that may hold its key, the most specific one first.
     pub keys: &'static [&'static str],
     /// Further variables that it reads and that are passed on to it alone.

@@ -7,6 +7,7 @@ pub(super) static OPENCODE: Vendor = Vendor {
     kind: "opencode",
     program: "opencode",
     install: "npm install -g opencode-ai",
+    seen: "1.18.33",
     keys: &[
         "OPENCODE_API_KEY",
         "ANTHROPIC_API_KEY",

@@ -7,6 +7,7 @@ pub(super) static PI: Vendor = Vendor {
     kind: "pi",
     program: "pi",
     install: "npm install -g @mariozechner/pi-coding-agent",
+    seen: "0.73.1",
     keys: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"],
     reads: &["PI_CODING_AGENT_DIR"],
     state: &[(".pi", "PI_CODING_AGENT_DIR")],

@@ -7,6 +7,7 @@ pub(super) static QWEN: Vendor = Vendor {
     kind: "qwen",
     program: "qwen",
     install: "npm install -g @qwen-code/qwen-code",
+    seen: "0.15.10",
     keys: &["DASHSCOPE_API_KEY", "OPENAI_API_KEY"],
     // Unless its settings or `--auth-type` say how to log in, it takes a key only with both of these beside it.
     reads: &["OPENAI_BASE_URL", "OPENAI_MODEL", "QWEN_HOME"],

@@ -315,7 +315,11 @@ fn known_agent(vendor: &Vendor, home: Option<&Path>) -> (State, String) {
     if vendor.kind == "codex" {
         held.push_str("; its own sandbox is off inside of ours");
     }
-    let version = version(&path, "--version").unwrap_or_else(|| "of unknown version".to_owned());
+    let version = match version(&path, "--version") {
+        Some(version) if version.contains(vendor.seen) => version,
+        Some(version) => format!("{version} (seen here with {})", vendor.seen),
+        None => format!("of unknown version (seen here with {})", vendor.seen),
+    };
     (state, format!("{version}, {}; {login}; {held}", path.display()))
 }
 
