@@ -3,7 +3,7 @@
 use triphammer_model::{CostBy, MicroUsd, Receipt};
 use triphammer_testkit::{Ran, TestHome};
 
-use crate::common::rewrite_journal;
+use crate::common::{rewrite_journal, strike};
 use crate::vendors::run;
 
 /// A home whose gate is red, with more lines of configuration.
@@ -76,6 +76,17 @@ fn a_model_without_a_price_costs_nobody_knows_what() {
     let heedless = self::home("[run]\nunknown_cost = \"ignore\"");
     let ran = codex(&heedless, "model-7", &["--max-cost", "9", "--attempts", "2"]);
     ran.expect("rejected", "attempts-exhausted", 2, 1);
+}
+
+#[test]
+fn a_command_that_names_its_model_is_priced() {
+    let home = home("[prices]\n\"mine-*\" = { input = 1.0, output = 1.0 }");
+    let agent = "echo x >> work.txt
+        echo '{\"model\": \"mine-1\", \"tokens\": {\"input\": 300000, \"output\": 10000}}' > \"$TRIPHAMMER_RECEIPT\"";
+    strike(&home, agent, &["--max-cost", "0.30"]).expect("rejected", "budget-exhausted", 1, 4);
+    let receipt = receipt(&home);
+    assert_eq!(receipt.model.as_deref(), Some("mine-1"));
+    assert_eq!((receipt.cost, receipt.cost_by), (Some(MicroUsd::new(310_000)), Some(CostBy::OwnPrices)));
 }
 
 #[test]

@@ -18,6 +18,8 @@ const TROUBLES: usize = 20;
 const LISTED: usize = 10_000;
 /// Characters of a fault's message; it goes into the journal with every try.
 const MESSAGE: usize = 2_000;
+/// Bytes of a model's name.
+const MODEL: usize = 200;
 /// Bytes of the agent's text that a trouble quotes.
 const QUOTE: usize = 80;
 
@@ -72,6 +74,7 @@ fn parse_into(bytes: &[u8], receipt: &mut Receipt, troubles: &mut Troubles) {
             _ if value.is_null() => {}
             "tokens" => note(name, tokens(value), troubles, &mut receipt.tokens),
             "cost_usd" => note(name, cost(value), troubles, &mut receipt.cost),
+            "model" => note(name, model(value), troubles, &mut receipt.model),
             "fault" => note(name, fault(value, troubles), troubles, &mut receipt.fault),
             _ => troubles.add(format!("`{}` is no field of a receipt", quote(name))),
         }
@@ -173,6 +176,19 @@ fn cost(value: &Value) -> Result<MicroUsd, String> {
         .ok_or_else(|| format!("{} is no amount of dollars from 0", quote(&value.to_string())))
 }
 
+/// The name by which prices are looked up.
+fn model(value: &Value) -> Result<String, String> {
+    let Value::String(name) = value else { return Err(format!("{} where a text belongs", kind(value))) };
+    let name = stripped(name).trim().to_owned();
+    if name.is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    if name.len() > MODEL {
+        return Err(format!("it is longer than {MODEL} bytes"));
+    }
+    Ok(name)
+}
+
 fn fault(value: &Value, troubles: &mut Troubles) -> Result<Fault, String> {
     let object = object(value, &["kind", "reset_at", "message"])?;
     let name = text(object, "kind")?;
@@ -249,7 +265,7 @@ mod tests {
         let receipt = parse(
             r#"{"files": [{"path": "a", "kind": "added"}, {"path": "/b", "kind": "deleted"}],
                 "commands": ["cargo test", {"command": "ls", "exit": 2}, {"command": "w", "exit": null}],
-                "tokens": {"input": 1, "cached": 2, "output": 3}, "cost_usd": 0.25,
+                "tokens": {"input": 1, "cached": 2, "output": 3}, "cost_usd": 0.25, "model": "m\u001b[31m-1",
                 "fault": {"kind": "rate-limit", "reset_at": "2026-12-01T00:00:00+01:00", "message": "\u001b[31mslow"}}"#,
         );
         assert_eq!(receipt.troubles, [""; 0]);
@@ -258,6 +274,7 @@ mod tests {
         assert_eq!(receipt.commands.iter().map(|c| c.exit).collect::<Vec<_>>(), [None, Some(2), None]);
         assert_eq!(receipt.tokens, Some(Tokens { input: 1, cached: 2, output: 3 }));
         assert_eq!(receipt.cost, Some(MicroUsd::new(250_000)));
+        assert_eq!(receipt.model.as_deref(), Some("m-1"));
         let fault = receipt.fault.unwrap();
         assert_eq!(fault.kind, FaultKind::RateLimit);
         assert_eq!(fault.reset_at.unwrap().to_string(), "2026-11-30T23:00:00Z");
@@ -298,6 +315,9 @@ mod tests {
             (r#"{"tokens": 7}"#, "a number where an object"),
             (r#"{"cost_usd": -0.5}"#, "-0.5 is no amount"),
             (r#"{"cost_usd": "1"}"#, "is no amount"),
+            (r#"{"model": 5}"#, "`model` was not read: a number"),
+            (r#"{"model": " "}"#, "`model` was not read: it is empty"),
+            (&format!(r#"{{"model": "{}"}}"#, "m".repeat(MODEL + 1)), "`model` was not read: it is longer"),
             (r#"{"cost_usd": 1e300}"#, "is no amount"),
             (r#"{"fault": {"kind": "tired"}}"#, "`tired` is no known fault"),
             (r#"{"fault": {"reset_at": "x"}}"#, "`kind` is missing"),
