@@ -171,6 +171,17 @@ fn git_init(home: &TestHome) {
 }
 
 #[test]
+fn without_a_limit_nothing_is_said_to_be_kept_for_a_reason() {
+    let home = home();
+    accepted(&home, "a.txt", &[]);
+    let ran = home.run(["gc", "--dry-run"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("--max-runs") && !ran.stdout.contains("0 kept;"), "{}", ran.stdout);
+    let limited = home.run(["gc", "--dry-run", "--max-runs", "5"]);
+    assert!(!limited.stdout.contains("--max-runs"), "{}", limited.stdout);
+}
+
+#[test]
 fn a_dry_run_says_the_same_and_touches_nothing() {
     let home = home();
     accepted(&home, "a.txt", &[]);

@@ -115,6 +115,19 @@ fn apply_leaves_conflicts_and_overwrites_nothing() {
 }
 
 #[test]
+fn apply_says_what_to_do_about_conflicts() {
+    let (home, work) = accepted_apart();
+    put(&work, "a.txt", &LINES.replace("one", "uno"));
+    put(&work, "old.txt", "still needed\n");
+    let ran = home.run(["apply", "latest"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(ran.stdout.contains("the same lines, in 1 place ("), "{}", ran.stdout);
+    for words in ["next: ", "markers", &format!("triphammer restore {} 1 --to", home.only_run().id())] {
+        assert!(ran.stderr.contains(words), "`{words}` is missing: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn apply_into_a_repository_leaves_its_index_alone() {
     let home = TestHome::with_gates(&[("done", "test -f new.txt")]);
     let work = home.beside("work");
@@ -172,6 +185,27 @@ fn undo_puts_everything_back() {
 }
 
 #[test]
+fn undo_says_that_commits_stay() {
+    let home = edited_in_place();
+    let plain = home.run(["undo", "latest"]);
+    assert!(!ok(&plain).stderr.contains("commits"), "there is no repository: {}", plain.stderr);
+
+    let home = TestHome::with_gates(&[("done", "test -f done")]);
+    git(&home.path(), &["init", "-q"]);
+    let commit = "git -c user.name=a -c user.email=a@b commit -qm all";
+    strike(&home, &format!("touch done; git add done; {commit}"), &[]).expect(
+        "accepted",
+        "gates-passed",
+        1,
+        0,
+    );
+    let ran = home.run(["undo", "latest"]);
+    assert!(!home.path().join("done").exists());
+    assert!(ok(&ran).stderr.contains("commits made since the run began stay"), "{}", ran.stderr);
+    assert!(git(&home.path(), &["log", "--format=%s"]).contains("all"), "which is so");
+}
+
+#[test]
 fn undo_refuses_over_later_edits_unless_forced_and_keeps_them() {
     let home = edited_in_place();
     home.write("a.txt", "mine now\n");
@@ -201,6 +235,9 @@ fn edits_that_an_undo_kept_are_never_written_over() {
     home.write("mine.txt", "precious\n");
     let forced = home.run(["undo", "latest", "--force"]);
     assert!(forced.code == Some(0) && forced.stderr.contains("/before-undo |"), "{}", forced.stderr);
+    let shown = home.run(["show", "latest"]);
+    assert!(ok(&shown).stdout.contains("next:"), "{}", shown.stdout);
+    assert!(!shown.stdout.contains("triphammer undo"), "it is undone already: {}", shown.stdout);
     // What the undo itself put back is no edit.
     for args in [&["undo", "latest"][..], &["undo", "latest", "--force"]] {
         let again = home.run(args);
@@ -416,7 +453,8 @@ fn init_spec_and_run_fit_together() {
     let fresh = home.beside("fresh");
     std::fs::create_dir(&fresh).unwrap();
     let at = |args: &[&str]| Ran::of(home.command(args).current_dir(&fresh).output().unwrap());
-    ok(&at(&["init"]));
+    let begun = at(&["init"]);
+    assert!(ok(&begun).stderr.contains("fill in specs/example.md"), "{}", begun.stderr);
     assert!(fresh.join("triphammer.toml").is_file());
     ok(&at(&["spec", "new", "specs/mine.md"]));
     let draft = get(&fresh, "specs/mine.md");
@@ -439,6 +477,23 @@ fn init_spec_and_run_fit_together() {
         "specs/bad.md",
         "---\nstatus: draft\n---\n# Goal\nx\n## Checks\n- easy: true\n## Keep green\n- no: false\n",
     );
+    // A check that is red because it is broken shows it.
+    put(
+        &fresh,
+        "specs/broken.md",
+        "---\nstatus: draft\n---\n# Goal\nx\n## Checks\n- made: seq 90; echo no-such-tool is missing; false\n",
+    );
+    let checked = at(&["spec", "check", "specs/broken.md"]);
+    let said = &ok(&checked).stdout;
+    assert!(said.contains("red, as it should be") && said.contains("no-such-tool is missing"), "{said}");
+    assert!(said.contains("left out") && !said.contains("\n      80\n"), "bounded: {said}");
+    let told = json(&at(&["spec", "check", "specs/broken.md", "--json"]));
+    assert!(told["checks"][0]["output"].as_str().unwrap().contains("no-such-tool is missing"), "{told}");
+
+    // Nobody has said what to build.
+    let unfilled = at(&["spec", "lock", "specs/example.md"]);
+    assert!(ok(&unfilled).stderr.contains("still the draft's own sentence"), "{}", unfilled.stderr);
+
     let refused = at(&["spec", "lock", "specs/bad.md"]);
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
     let talk = format!("{}{}", refused.stdout, refused.stderr);

@@ -49,7 +49,7 @@ impl Terminal {
             Notice::Remark(text) => vec![format!("  note: {text}")],
             Notice::Done { outcome, summary } => vec![
                 render::done_line(outcome, summary.attempts),
-                render::next_commands(&summary.run, outcome, summary.isolation),
+                render::next_commands(&summary.run, outcome, summary.isolation, false),
             ],
         };
         if let Some(live) = &self.live {

@@ -76,28 +76,29 @@ pub(crate) const fn meaning(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// What to type next, one command a line with what it does.
-pub fn next_commands(run: &RunId, outcome: &Outcome, isolation: Isolation) -> String {
+/// What to type next, one command a line with what it does. `is_undone` says that the workspace was put back since.
+pub fn next_commands(run: &RunId, outcome: &Outcome, isolation: Isolation, is_undone: bool) -> String {
     let in_place = isolation == Isolation::InPlace;
     let mut next: Vec<(String, &str)> = Vec::new();
     let see = (format!("triphammer show {run}"), "what happened");
     match outcome {
         Outcome::Accepted { attempt, .. } => {
             next.push((format!("triphammer diff {run} 0 {attempt}"), "the accepted work"));
-            next.push(match isolation {
-                Isolation::InPlace => (format!("triphammer undo {run}"), "take it back"),
+            next.extend(match isolation {
+                Isolation::InPlace if is_undone => None,
+                Isolation::InPlace => Some((format!("triphammer undo {run}"), "take it back")),
                 Isolation::New => {
-                    (format!("triphammer apply {run} --to DIR"), "land it in a folder of yours")
+                    Some((format!("triphammer apply {run} --to DIR"), "land it in a folder of yours"))
                 }
                 Isolation::Worktree | Isolation::Copy => {
-                    (format!("triphammer apply {run}"), "land it in your own folder")
+                    Some((format!("triphammer apply {run}"), "land it in your own folder"))
                 }
             });
         }
         Outcome::Rejected { reason } => {
             let stalled = *reason == RejectReason::Stalled;
             next.push(if stalled { (see.0, "the proof, and what may help") } else { see });
-            if in_place {
+            if in_place && !is_undone {
                 next.push((format!("triphammer undo {run}"), "put the workspace back"));
             }
         }
@@ -130,14 +131,14 @@ mod tests {
             tree: Some("0123456789abcdef0123456789abcdef01234567".into()),
         };
         insta::assert_snapshot!(done_line(&accepted, 3), @"accepted (gates-passed) at attempt 3, tree 0123456789ab, after 3 attempts: every gate passed and a red check turned green");
-        insta::assert_snapshot!(next_commands(&run_id(), &accepted, Isolation::Copy), @r"
+        insta::assert_snapshot!(next_commands(&run_id(), &accepted, Isolation::Copy, false), @r"
         next:
           triphammer diff 20261130-170601-roman-3fa9 0 3  the accepted work
           triphammer apply 20261130-170601-roman-3fa9     land it in your own folder
         ");
         let stalled = Outcome::Rejected { reason: RejectReason::Stalled };
         insta::assert_snapshot!(done_line(&stalled, 3), @"rejected (stalled) after 3 attempts: proven immobile: the same findings, and nothing moves any more");
-        insta::assert_snapshot!(next_commands(&run_id(), &stalled, Isolation::InPlace), @r"
+        insta::assert_snapshot!(next_commands(&run_id(), &stalled, Isolation::InPlace, false), @r"
         next:
           triphammer show 20261130-170601-roman-3fa9  the proof, and what may help
           triphammer undo 20261130-170601-roman-3fa9  put the workspace back
@@ -148,7 +149,7 @@ mod tests {
             detail: Some("try\nlater".to_owned()),
         };
         insta::assert_snapshot!(done_line(&parked, 1), @"suspended (rate-limit) until 2026-11-30T18:00:00Z after 1 attempt: the agent's service limits the rate: try later");
-        insta::assert_snapshot!(next_commands(&run_id(), &parked, Isolation::New), @r"
+        insta::assert_snapshot!(next_commands(&run_id(), &parked, Isolation::New, false), @r"
         next:
           triphammer resume 20261130-170601-roman-3fa9     go on with the budgets it has left
           triphammer tell 20261130-170601-roman-3fa9 TEXT  put a word into the next brief
@@ -160,11 +161,12 @@ mod tests {
     fn every_resumable_outcome_names_resume_or_decide() {
         for reason in [SuspendReason::DiskFull, SuspendReason::GateError, SuspendReason::NeedsReview] {
             let parked = Outcome::Suspended { reason, until: None, detail: None };
-            let text = next_commands(&run_id(), &parked, Isolation::InPlace);
+            let text = next_commands(&run_id(), &parked, Isolation::InPlace, false);
             assert!(text.contains("triphammer resume") || text.contains("triphammer decide"), "{text}");
         }
         assert!(
-            next_commands(&run_id(), &Outcome::Interrupted, Isolation::Copy).contains("triphammer resume")
+            next_commands(&run_id(), &Outcome::Interrupted, Isolation::Copy, false)
+                .contains("triphammer resume")
         );
     }
 }

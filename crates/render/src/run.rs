@@ -75,7 +75,11 @@ pub fn show_run(view: &RunView<'_>) -> String {
             let _ = write!(out, "\n{}", marked(&proof.show(&summary.run)));
         }
         let ended = outcome.unwrap_or(Outcome::Interrupted);
-        let _ = writeln!(out, "\n{}", next_commands(&summary.run, &ended, summary.isolation));
+        let _ = writeln!(
+            out,
+            "\n{}",
+            next_commands(&summary.run, &ended, summary.isolation, is_undone(view.lines))
+        );
     }
     out
 }
@@ -94,6 +98,16 @@ fn outcome(lines: &[JournalLine]) -> Option<Outcome> {
         }
     }
     outcome
+}
+
+/// Whether the workspace was put back and no work was done since.
+fn is_undone(lines: &[JournalLine]) -> bool {
+    let last = lines.iter().rev().find_map(|line| match line.event {
+        Event::Undone { .. } => Some(true),
+        Event::Resumed { .. } => Some(false),
+        _ => None,
+    });
+    last.unwrap_or(false)
 }
 
 fn spent(summary: &RunSummary) -> String {
@@ -279,6 +293,7 @@ mod tests {
         lines.push(act);
         let text = show(&lines, false, 0);
         assert!(text.contains("at work for 1m 30s") && text.contains("over later edits"), "{text}");
+        assert!(text.contains("triphammer diff") && !text.contains("triphammer undo"), "{text}");
     }
 
     #[test]

@@ -205,24 +205,30 @@ pub fn apply(
 /// Under this name, and with a number under further ones, a run keeps what an undo found.
 pub(crate) const BEFORE_UNDO: &str = "before-undo";
 
-/// Puts an in-place workspace back to tree 0. Says what was done, and under which name what was there before is kept; nothing is
-/// where it was put back already.
+/// What an undo did.
+#[derive(Clone, Debug)]
+pub struct PutBack {
+    /// The files that were written and removed.
+    pub restored: Restored,
+    /// Under which name what was there before is kept; nothing is where it was put back already.
+    pub kept: Option<String>,
+    /// Whether the workspace is a repository: what git itself keeps, such as commits, is no part of a tree.
+    pub is_repository: bool,
+}
+
+/// Puts an in-place workspace back to tree 0.
 ///
 /// # Errors
 /// [`ActError::Refused`] when the run was isolated, or the workspace was edited since the run's end and `force` is
 /// not given.
-pub fn undo(
-    runs: &Runs,
-    state: &Path,
-    id: &RunId,
-    force: bool,
-) -> Result<(Restored, Option<String>), ActError> {
+pub fn undo(runs: &Runs, state: &Path, id: &RunId, force: bool) -> Result<PutBack, ActError> {
     let mut desk = Desk::open(runs, id)?;
     let started = desk.machine.start().cloned().ok_or_else(|| ActError::failed("the run has no start"))?;
     if started.isolation != Isolation::InPlace {
         return Err(ActError::Refused(format!("run {id} was isolated: your own folder was never touched")));
     }
     let workspace = folder::read(&started.workspace).map_err(ActError::failed)?;
+    let is_repository = workspace.join(".git").symlink_metadata().is_ok();
     let root = Root::open(&workspace).map_err(ActError::failed)?;
     let _lease = Lease::acquire(root.path(), state, id).map_err(ActError::failed)?;
     let zones = desk.dir.read_json::<ZoneMap>("pinned/zones.json").map_err(ActError::failed)?;
@@ -231,7 +237,8 @@ pub fn undo(
     let start = desk.kept("0")?;
     // What an earlier undo has put back is no edit of anybody's.
     if eyes.differences(&start, Some(&now)).map_err(ActError::failed)?.is_empty() {
-        return Ok((eyes.restore(&start, Some(&now)).map_err(ActError::failed)?, None));
+        let restored = eyes.restore(&start, Some(&now)).map_err(ActError::failed)?;
+        return Ok(PutBack { restored, kept: None, is_repository });
     }
     if !force {
         let end = desk.kept("end").map_err(|_| {
@@ -261,7 +268,7 @@ pub fn undo(
     eyes.keep(&now, id, &name).map_err(ActError::failed)?;
     let restored = eyes.restore(&start, Some(&now)).map_err(ActError::failed)?;
     desk.record(&Event::Undone { forced: force })?;
-    Ok((restored, Some(name)))
+    Ok(PutBack { restored, kept: Some(name), is_repository })
 }
 
 /// Writes an attempt's tree (0 is the start) into a folder. Without `force` the folder must be absent or empty.

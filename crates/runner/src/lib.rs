@@ -36,7 +36,7 @@ mod settings;
 mod tool_caches;
 mod verify;
 
-pub use acts::{ActError, apply, decide, restore, tell, undo};
+pub use acts::{ActError, PutBack, apply, decide, restore, tell, undo};
 pub use error::{RunError, StartError};
 pub use gc::{GcError, GcReport, GcRequest, GcRow, Objects, gc};
 pub use notice::{Notice, Silent, Watcher};

@@ -254,7 +254,8 @@ impl Plan {
                 let mode = mode_here(ours.mode, was, wanted);
                 self.acts.insert(path.clone(), Act::Write { link: false, mode, id });
                 if conflicts > 0 {
-                    let why = format!("both sides changed the same lines, in {conflicts} places");
+                    let places = if conflicts == 1 { "place" } else { "places" };
+                    let why = format!("both sides changed the same lines, in {conflicts} {places}");
                     self.report.conflicts.push(Conflict { path: path.clone(), why, marked: true });
                 }
             }

@@ -400,7 +400,7 @@ pub fn carry(from: &Root, to: &Root, patterns: &[String]) -> Result<Carried, Iso
 impl Carried {
     fn take(&mut self, to: &Root, path: &[u8], act: impl FnOnce() -> Result<(), Errno>) {
         if !matches!(to.stat(path), Ok(None)) {
-            self.skip(path, "something is there already");
+            self.skip(path, "the workspace has it already");
             return;
         }
         match act() {

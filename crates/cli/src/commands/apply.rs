@@ -1,8 +1,9 @@
 //! `triphammer apply`: lands accepted isolated work in a person's own folder.
 
 use serde_json::json;
-use triphammer_model::Attempt;
+use triphammer_model::{Attempt, Redactor, RunSummary};
 use triphammer_render::{Bounded, count};
+use triphammer_store::read_journal;
 
 use crate::args::ApplyArgs;
 use crate::commands::diff::open_store;
@@ -55,5 +56,18 @@ pub(crate) fn apply(args: &ApplyArgs) -> Outcome {
         report.already.len(),
         count(report.conflicts.len() as u64, "conflict"),
     ));
+    if report.conflicts.iter().any(|c| c.marked) {
+        say::talk("next: decide in each marked file, between the conflict markers, and take them out");
+    }
+    if report.conflicts.iter().any(|c| !c.marked) {
+        let journal =
+            read_journal(&runs.open(&id, Redactor::default()).journal()).map_err(Failure::refused)?;
+        let accepted = RunSummary::fold(&journal.lines).and_then(|summary| summary.accepted_attempt);
+        let number = attempt.or(accepted).map_or_else(|| "ATTEMPT".to_owned(), |number| number.to_string());
+        say::talk(&format!(
+            "next: for what was left as it is, have the run's version in a folder of its own: triphammer restore {id} \
+             {number} --to DIR"
+        ));
+    }
     Ok(if report.conflicts.is_empty() { Exit::Done } else { Exit::Refused })
 }

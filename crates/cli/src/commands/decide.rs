@@ -26,7 +26,7 @@ pub(crate) fn decide(args: &DecideArgs) -> Outcome {
         say::data(&object.to_string());
     } else {
         say::talk(&format!("run {id}: {} by {by}", outcome.word()));
-        say::talk(&triphammer_render::next_commands(&id, &outcome, decided.summary.isolation));
+        say::talk(&triphammer_render::next_commands(&id, &outcome, decided.summary.isolation, false));
     }
     Ok(Exit::Done)
 }

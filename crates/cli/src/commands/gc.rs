@@ -28,7 +28,7 @@ pub(crate) fn gc(args: &GcArgs) -> Outcome {
         if rows.len() > 1 {
             say::text(&table(&rows));
         }
-        for line in totals(&report) {
+        for line in totals(&report, &request.limits) {
             say::text(&line);
         }
     }
@@ -100,12 +100,17 @@ fn table(rows: &[[String; 5]]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn totals(report: &GcReport) -> Vec<String> {
+fn totals(report: &GcReport, limits: &Limits) -> Vec<String> {
     let (would, about) = if report.dry_run { ("would be ", "about ") } else { ("", "") };
+    // Only those are listed that a limit would have removed, or that cannot be read.
+    let kept = if report.kept.is_empty() {
+        String::new()
+    } else {
+        format!(", {} kept for the reasons above", report.kept.len())
+    };
     let mut lines = vec![format!(
-        "{} {would}removed, {} kept; runs/ takes {}, {about}{} after",
+        "{} {would}removed{kept}; runs/ takes {}, {about}{} after",
         count(report.removed.len() as u64, "run"),
-        report.kept.len(),
         Size::new(report.before),
         Size::new(report.after),
     )];
@@ -115,6 +120,9 @@ fn totals(report: &GcReport) -> Vec<String> {
             count(pruned.dropped, "object"),
             pruned.kept
         ));
+    }
+    if *limits == Limits::default() {
+        lines.push("no run goes without a limit: --keep-days, --max-runs or --max-size".to_owned());
     }
     if report.dry_run {
         lines.push("nothing was touched".to_owned());

@@ -83,7 +83,7 @@ pub(crate) fn init(args: &InitArgs) -> Outcome {
         say::talk(&format!("  pack {pack} fits: {}", gates.join(", ")));
     }
     say::talk(&format!(
-        "next: say in {CONFIG} who works, write {EXAMPLE}, then triphammer spec check {EXAMPLE}"
+        "next: say in {CONFIG} who works, fill in {EXAMPLE}, then triphammer spec check {EXAMPLE}"
     ));
     Ok(Exit::Done)
 }
@@ -115,6 +115,8 @@ fn configuration(packs: &BTreeMap<String, Vec<String>>, agents: &[&str]) -> Stri
     } else {
         format!("On PATH: {}.", agents.join(", "))
     };
+    // A suggestion is of use only where it can work; `mine` is the command that stands below.
+    let agent = format!("# agent = \"{}\"", agents.first().unwrap_or(&"mine"));
     let mut out = String::new();
     // Writing to a String cannot fail.
     let _ = write!(
@@ -123,7 +125,7 @@ fn configuration(packs: &BTreeMap<String, Vec<String>>, agents: &[&str]) -> Stri
 # (~/.config/triphammer/config.toml). What is commented out is optional.
 
 [run]
-# agent = "claude"          # who works when neither spec nor flag says so; a list is a fallback chain
+{agent:27} # who works when neither spec nor flag says so; a list is a fallback chain
 # attempts = 5              # 1 to 50; the breaker needs 3 to speak
 # budget = "4h"             # wall clock
 # max_cost = 5.00           # USD; an agent that does not say what it spent then suspends the run
@@ -185,6 +187,9 @@ mod tests {
     fn the_configuration_is_valid_as_it_is_and_with_every_comment_taken_off() {
         let packs = BTreeMap::from([("rust".to_owned(), vec!["rust-test".to_owned()])]);
         let text = configuration(&packs, &["claude"]);
+        assert!(text.contains("# agent = \"claude\""), "{text}");
+        let of = |agents: &[&str]| configuration(&packs, agents);
+        assert!(of(&["pi", "qwen"]).contains("# agent = \"pi\" ") && of(&[]).contains("# agent = \"mine\" "));
         assert!(text.contains("found here: rust") && text.contains("On PATH: claude."), "{text}");
         Config::parse(CONFIG, text.as_bytes()).unwrap();
         // Lines that are settings begin with a key or a section.

@@ -7,6 +7,7 @@ use triphammer_gate::{GateProgress, Packs, spec_gates};
 use triphammer_model::config::{DEFAULT_IDLE_TIMEOUT, DEFAULT_TIMEOUT, PromptWay};
 use triphammer_model::report::VerdictWord;
 use triphammer_model::{AgentName, Cancel, GateVerdict};
+use triphammer_render::count;
 use triphammer_runner::{AgentKind, AgentSettings, Notice, Place, Request, Watcher, prepare};
 
 use crate::exit::Failure;
@@ -42,6 +43,9 @@ pub(crate) struct Probed {
     /// What it said, where it is not green.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
+    /// The end of what it printed, where it is not green: a check that is red because it is broken shows it here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) output: Option<String>,
 }
 
 impl Probed {
@@ -66,6 +70,31 @@ impl Probed {
         let kind = if self.purpose == Purpose::Check { "check" } else { "keep green" };
         format!("{verdict:5} {kind} {}: {meaning}{said}", self.name)
     }
+
+    /// The end of its output for a person.
+    pub(crate) fn last_lines(&self) -> Option<String> {
+        self.output.as_deref().map(last_lines)
+    }
+}
+
+/// Lines of a check's output that a person is shown.
+const LAST_LINES: usize = 4;
+/// Characters of such a line.
+const LONGEST_LINE: usize = 200;
+
+/// The last lines of `output`, indented, below a line that says how many are left out.
+fn last_lines(output: &str) -> String {
+    let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
+    let left_out = lines.len().saturating_sub(LAST_LINES);
+    let marker = (left_out > 0).then(|| format!("... {} left out", count(left_out as u64, "line")));
+    let shown = lines[left_out..].iter().map(|line| match line.char_indices().nth(LONGEST_LINE) {
+        Some((cut, _)) => {
+            format!("{} ... ({} left out)", &line[..cut], count((line.len() - cut) as u64, "byte"))
+        }
+        None => (*line).to_owned(),
+    });
+    let indented = marker.into_iter().chain(shown).map(|line| format!("      | {line}"));
+    indented.collect::<Vec<_>>().join("\n")
 }
 
 /// Runs the checks of `request`'s spec, and no pack, on its workspace as it is. The run that this takes lives in a
@@ -120,12 +149,14 @@ fn probed(name: String, purpose: Purpose, verdict: &GateVerdict) -> Probed {
         VerdictWord::Fail => Stand::Red,
         VerdictWord::Error | VerdictWord::Skip => Stand::Error,
     };
-    let message = verdict.failing().next().or_else(|| verdict.findings().first());
-    let message = message.filter(|_| stand != Stand::Green).map(|f| match &f.fix {
+    let finding = verdict.failing().next().or_else(|| verdict.findings().first());
+    let finding = finding.filter(|_| stand != Stand::Green);
+    let output = finding.and_then(|f| f.detail.clone()).filter(|detail| !detail.trim().is_empty());
+    let message = finding.map(|f| match &f.fix {
         Some(fix) if stand == Stand::Error => format!("{}; {fix}", f.message),
         _ => f.message.clone(),
     });
-    Probed { name, purpose, stand, message }
+    Probed { name, purpose, stand, message, output }
 }
 
 /// Keeps the record of a run that is only tried out in `scratch`; the home's own runs are no part of the workspace
@@ -193,7 +224,7 @@ mod tests {
             (Purpose::KeepGreen, Stand::Red, false, "FAIL"),
             (Purpose::KeepGreen, Stand::Error, false, "ERROR"),
         ] {
-            let probed = Probed { name: "a".to_owned(), purpose, stand, message: None };
+            let probed = Probed { name: "a".to_owned(), purpose, stand, message: None, output: None };
             assert_eq!(probed.is_good(), good, "{purpose:?} {stand:?}");
             assert!(probed.line().starts_with(starts), "{}", probed.line());
         }

@@ -66,6 +66,12 @@ pub(crate) fn check(file: &Path, args: &HomeArgs) -> Outcome {
 
 pub(crate) fn lock(file: &Path, args: &HomeArgs) -> Outcome {
     let tried = try_out(file, args)?;
+    if tried.spec.is_unfilled() {
+        say::talk(&format!(
+            "note: the goal of {} is still the draft's own sentence: say what to build",
+            file.display()
+        ));
+    }
     let bad: Vec<&str> = tried.checks.iter().filter(|c| !c.is_good()).map(|c| c.name.as_str()).collect();
     if !bad.is_empty() {
         tried.tell(file, args.json, Some(false));
@@ -115,6 +121,9 @@ impl Tried {
         }
         for check in &self.checks {
             say::text(&check.line());
+            if let Some(lines) = check.last_lines() {
+                say::text(&lines);
+            }
         }
         if self.spec.checks.is_empty() {
             say::talk(

@@ -1,6 +1,7 @@
 //! `triphammer undo`: puts an in-place workspace back to how it was before the run.
 
 use serde_json::json;
+use triphammer_runner::PutBack;
 
 use crate::args::UndoArgs;
 use crate::commands::diff::open_store;
@@ -15,7 +16,7 @@ pub(crate) fn undo(args: &UndoArgs) -> Outcome {
     let id = runs.resolve(&args.run).map_err(Failure::refused)?;
     // Asked for first: acting would make an empty store where the real one is gone.
     open_store(&runs)?;
-    let (restored, kept) =
+    let PutBack { restored, kept, is_repository } =
         triphammer_runner::undo(&runs, &home::state()?, &id, args.force).map_err(Failure::refused)?;
     if args.home.json {
         let mut object = restored_json(&restored);
@@ -35,6 +36,12 @@ pub(crate) fn undo(args: &UndoArgs) -> Outcome {
             "what was there before is kept: git --git-dir='{}' archive refs/runs/{id}/{kept} | tar -x -C FOLDER",
             store.display()
         ));
+    }
+    if is_repository {
+        say::talk(
+            "note: only files were put back; commits made since the run began stay, and so do git's HEAD and index: see \
+             git log",
+        );
     }
     Ok(done)
 }

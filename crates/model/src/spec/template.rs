@@ -1,8 +1,15 @@
 //! The draft that `spec new` writes.
 
-use super::text;
+use super::{Spec, text};
 
 const PLACEHOLDER: &str = "Say in one imperative sentence what to build.";
+
+impl Spec {
+    /// Whether the goal is still the draft's, which asks for one.
+    pub fn is_unfilled(&self) -> bool {
+        self.goal.trim() == PLACEHOLDER
+    }
+}
 
 /// A commented draft for a spec called `name`, ready to be filled in. An empty `goal` gives a sentence that asks
 /// for one. The text parses as it is.

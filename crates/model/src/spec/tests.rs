@@ -266,6 +266,7 @@ fn all_errors_are_told_at_once() {
 #[test]
 fn the_template_is_a_draft_that_parses() {
     let plain = Spec::parse("x.md", template("roman", "")).unwrap();
+    assert!(plain.is_unfilled() && !Spec::parse("x.md", template("roman", "Do it.")).unwrap().is_unfilled());
     assert_eq!(plain.status, Status::Draft);
     assert_eq!(plain, Spec { goal: plain.goal.clone(), ..Spec::default() });
     let odd = Spec::parse("x.md", template("a-->b", "# Goal\n<!-- x")).unwrap();
