@@ -486,7 +486,7 @@ fn init_spec_and_run_fit_together() {
     let checked = at(&["spec", "check", "specs/broken.md"]);
     let said = &ok(&checked).stdout;
     assert!(said.contains("red, as it should be") && said.contains("no-such-tool is missing"), "{said}");
-    assert!(said.contains("left out") && !said.contains("\n      80\n"), "bounded: {said}");
+    assert!(said.contains("\n      | ... 87 lines left out\n      | 88\n"), "bounded: {said}");
     let told = json(&at(&["spec", "check", "specs/broken.md", "--json"]));
     assert!(told["checks"][0]["output"].as_str().unwrap().contains("no-such-tool is missing"), "{told}");
 
