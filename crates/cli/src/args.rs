@@ -60,6 +60,8 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     /// Decide a recorded run again: as it was, or under another policy.
     Replay(ReplayArgs),
+    /// Write a run in a format of other tools: test reports, code scanning, annotations, trajectories.
+    Export(ExportArgs),
     /// The guard for agents that ask before they run a command.
     Hook {
         #[command(subcommand)]
@@ -339,6 +341,34 @@ pub(crate) struct ReplayArgs {
     pub(crate) attempt: Option<u32>,
     #[command(flatten)]
     pub(crate) home: HomeArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(group = clap::ArgGroup::new("format").required(true))]
+pub(crate) struct ExportArgs {
+    /// The run.
+    pub(crate) run: String,
+    /// A test report in the XML of `JUnit`: a suite for each attempt, a case for each gate.
+    #[arg(long, group = "format")]
+    pub(crate) junit: bool,
+    /// SARIF 2.1.0: what the gates found in the accepted attempt, or else the last one.
+    #[arg(long, group = "format")]
+    pub(crate) sarif: bool,
+    /// GitHub: annotations on standard output, a step summary into -o or where the runner takes it from.
+    #[arg(long, group = "format")]
+    pub(crate) github: bool,
+    /// Trajectories in ATIF 1.8: one JSON document a line for each attempt.
+    #[arg(long, group = "format")]
+    pub(crate) atif: bool,
+    /// Of this attempt only.
+    #[arg(long, value_name = "N")]
+    pub(crate) attempt: Option<u32>,
+    /// Write into this file instead of to standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// The home; by default the nearest folder above with a triphammer.toml.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) home: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -74,6 +74,11 @@ impl Redactor {
         String::from_utf8_lossy(&self.bytes(input.as_bytes())).into_owned()
     }
 
+    /// How many values it would replace in a text.
+    pub fn hits(&self, input: &str) -> u64 {
+        self.0.as_ref().map_or(0, |inner| inner.finder.find_iter(input).count() as u64)
+    }
+
     /// Redacts every text inside a JSON value; numbers and structure stay, whatever a secret's value is.
     pub fn json(&self, value: &mut serde_json::Value) {
         match value {
@@ -167,6 +172,7 @@ mod tests {
         let r = redactor();
         assert_eq!(r.text("key=sk-secret-1!"), "key=[redacted:A]!");
         assert_eq!(r.text("abc"), "abc");
+        assert_eq!(r.hits("sk-secret-1 abc sk-secret-1"), 2);
         assert_eq!(r.text(r#"{"k":"sk-secret-12345\"x"}"#), r#"{"k":"[redacted:B]"}"#);
         assert!(Redactor::new([]).is_empty());
     }

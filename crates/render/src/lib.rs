@@ -10,8 +10,13 @@
 //! characters and no marks that turn the direction of writing ([`marked`](triphammer_model::text::marked)). And whatever is cut says exactly how much
 //! was left out and where all of it is ([`Bounded`]).
 
+mod atif;
 mod attempt;
 mod bounded;
+mod clean;
+mod exported;
+mod github;
+mod junit;
 mod outcome;
 mod outlook;
 mod plan;
@@ -21,13 +26,21 @@ mod regated;
 mod run;
 #[cfg(test)]
 mod samples;
+mod sarif;
+#[cfg(test)]
+mod schema_check;
 mod story;
 mod table;
 mod text;
 mod verdict;
 
+pub use atif::atif;
 pub use attempt::{Artifact, AttemptView, attempt_json, show_attempt};
 pub use bounded::{Bounded, bounded_lines};
+pub use clean::Clean;
+pub use exported::{ExportView, ExportedAttempt};
+pub use github::{github_commands, github_summary};
+pub use junit::junit;
 pub use outcome::{done_line, next_commands};
 pub use outlook::{Outlook, TradeOff, WouldHave, outlook_json, outlook_text, trade_off_table};
 pub use plan::{plan_json, plan_line, plan_text};
@@ -35,6 +48,7 @@ pub use preflight::preflight_line;
 pub use proof::StallProof;
 pub use regated::{regated_json, regated_text};
 pub use run::{RunView, show_run};
+pub use sarif::sarif;
 pub use story::Story;
 pub use table::{RunRow, runs_table};
 pub use text::{count, one_line, seconds};

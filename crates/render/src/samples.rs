@@ -2,16 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
 use triphammer_model::agent::AgentPlan;
 use triphammer_model::event::{AgentFacts, Isolation, PreflightFacts, Started};
 use triphammer_model::movement::{Infrastructure, MovementFacts};
 use triphammer_model::plan::{PlannedAgent, PlannedGate};
 use triphammer_model::process::WaitStatus;
+use triphammer_model::receipt::ClaimedCommand;
 use triphammer_model::{
     AcceptedAs, Attempt, Bounds, Change, Claim, ClaimedFile, Content, Counts, Digest, Effect, Event, Finding,
     GateKind, GateVerdict, JournalLine, Judgement, Limits, Location, MicroUsd, Movement, Observed, Outcome,
-    Plan, Policy, Receipt, RejectReason, Report, RunId, Span, Standing, Tokens,
+    Plan, Policy, Receipt, RejectReason, Report, RunId, RunSummary, Span, Standing, Tokens, WorkPath,
 };
+
+use crate::{Artifact, Clean, ExportView, ExportedAttempt};
 
 pub(crate) fn run_id() -> RunId {
     RunId::new("20261130-170601-roman-3fa9")
@@ -262,4 +266,150 @@ pub(crate) fn stalled_journal() -> Vec<JournalLine> {
     let outcome = Outcome::Rejected { reason: RejectReason::Stalled };
     events.extend(strike(4, still(0), &red, vec![Effect::End { outcome }]));
     lines_of(events)
+}
+
+/// What is exported of the attempts of [`journal`].
+pub(crate) fn exported() -> Vec<ExportedAttempt> {
+    let warning =
+        Finding::error("style/long", "line is long").with_severity(triphammer_model::Severity::Warning);
+    let lint = GateVerdict::from_findings("lint".into(), GateKind::Static, vec![warning]);
+    let broken = Finding::error("gate/no-report", "it printed no report that libtest makes");
+    let broken = triphammer_model::report::Findings::one(broken);
+    let broken = GateVerdict { judgement: Judgement::Error(broken), ..passing("bench") };
+    let red =
+        vec![lint.clone(), passing("rust-build"), failing("rust-test"), broken, skipped("eval", "rust-test")];
+    let mut receipt = receipt();
+    receipt.commands = vec![
+        ClaimedCommand { command: "cargo test".to_owned(), exit: Some(101) },
+        ClaimedCommand { command: "ls".to_owned(), exit: None },
+    ];
+    receipt.tokens = Some(Tokens { input: 1_000, cached: 200, output: 30 });
+    receipt.cost = Some(MicroUsd::new(1_250_000));
+    receipt.model = Some("opus".to_owned());
+    let unknown = Receipt { schema: 1, agent: "claude".to_owned(), ..Receipt::default() };
+    vec![
+        exported_attempt(1, receipt, Artifact::Read(Report::new(red))),
+        exported_attempt(2, unknown, Artifact::Read(Report::new(vec![lint, passing("rust-test")]))),
+    ]
+}
+
+pub(crate) fn exported_attempt(n: u32, receipt: Receipt, report: Artifact<Report>) -> ExportedAttempt {
+    ExportedAttempt {
+        attempt: attempt(n),
+        brief: Artifact::Read("# Goal\nConvert numbers.\n".to_owned()),
+        receipt: Artifact::Read(receipt),
+        report,
+        transcript: vec![
+            json!({"at": "2026-11-30T17:06:11Z", "type": "start"}),
+            json!({"at": "2026-11-30T17:06:30Z", "type": "end"}),
+        ],
+    }
+}
+
+/// Texts that mean something to a terminal, to XML, to JSON, to a runner or to Markdown.
+pub(crate) const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;t\u{7}]]><x a='b\"&amp;%0A\r\n::set-output name=a::b\n##[error]\u{0}\u{fffe}\
+                                  \u{202e}|`![l](http://e.example/)<img src=x>\n| @ann #1 \\ $x$ {0}";
+
+/// A report of which every text is [`HOSTILE`], with a path that is no UTF-8, an absolute one, and a long message.
+pub(crate) fn hostile() -> ExportedAttempt {
+    let at = |path: &[u8], line| Location {
+        path: WorkPath::from_bytes(path),
+        line: Some(line),
+        column: Some(line),
+    };
+    let findings = vec![
+        Finding::error(HOSTILE, HOSTILE).at(at(b"a:b/\xff,%\n::c", 7)).with_fix(HOSTILE).with_detail(HOSTILE),
+        Finding::error("far", "far").at(at(b"//e.example/x", 0)),
+        Finding::error("", "x".repeat(100_000)).at(at(b"/etc/x", 3)),
+    ];
+    let fail = GateVerdict::from_findings(HOSTILE.into(), GateKind::Static, findings.clone());
+    let error = triphammer_model::report::Findings::new(findings).unwrap();
+    let error = GateVerdict { judgement: Judgement::Error(error), ..passing(HOSTILE) };
+    let report = Report::new(vec![fail, error, skipped(HOSTILE, HOSTILE)]);
+    let receipt = Receipt {
+        agent: HOSTILE.to_owned(),
+        files: vec![ClaimedFile { path: HOSTILE.to_owned(), kind: Change::Added, tool: None }],
+        commands: vec![ClaimedCommand { command: HOSTILE.to_owned(), exit: Some(0) }],
+        refused: vec![HOSTILE.to_owned()],
+        session: Some(HOSTILE.to_owned()),
+        stop_reason: Some(HOSTILE.to_owned()),
+        model: Some(HOSTILE.to_owned()),
+        last_words: Some(HOSTILE.to_owned()),
+        ..Receipt::default()
+    };
+    ExportedAttempt {
+        brief: Artifact::Read(HOSTILE.to_owned()),
+        ..exported_attempt(1, receipt, Artifact::Read(report))
+    }
+}
+
+/// A verdict of one finding of which every text is this one.
+pub(crate) fn any(text: &str, path: Vec<u8>) -> GateVerdict {
+    let at = Location { path: WorkPath::from_bytes(path), line: Some(1), column: None };
+    let finding = Finding::error(text, text).at(at).with_fix(text).with_detail(text);
+    GateVerdict::from_findings(text.into(), GateKind::Test, vec![finding])
+}
+
+/// Exports these attempts of these lines with nothing to redact.
+pub(crate) fn export<T>(
+    lines: &[JournalLine],
+    attempts: &[ExportedAttempt],
+    live: bool,
+    make: impl FnOnce(&ExportView<'_>, &Clean<'_>) -> T,
+) -> T {
+    let summary = RunSummary::fold(lines).unwrap();
+    let none = triphammer_model::Redactor::default();
+    make(&ExportView { summary: &summary, live, lines, attempts }, &Clean::new(&none))
+}
+
+/// [`hostile`] in a run of which every name is so as well.
+pub(crate) fn export_hostile<T>(make: impl FnOnce(&ExportView<'_>, &Clean<'_>) -> T) -> T {
+    let mut lines = stalled_journal();
+    for line in &mut lines {
+        if let Event::Started(started) = &mut line.event {
+            started.spec = HOSTILE.to_owned();
+            started.goal = HOSTILE.to_owned();
+        }
+        for effect in &mut line.effects {
+            if let Effect::Look { agent, .. } = effect {
+                *agent = HOSTILE.into();
+            }
+        }
+        if let Event::AgentEnded { agent, .. } = &mut line.event {
+            *agent = HOSTILE.into();
+        }
+    }
+    export(&lines, &[hostile()], false, make)
+}
+
+/// The same with a secret in the place of each hostile text: the export, and how many values were replaced.
+pub(crate) fn export_secret<T>(make: impl FnOnce(&ExportView<'_>, &Clean<'_>) -> T) -> (T, u64) {
+    const SECRET: &str = "s3<cr>&et%:,\"[x](y)";
+    let quoted_secret = serde_json::to_string(SECRET).unwrap();
+    let swap = |text: &str| {
+        let quoted = serde_json::to_string(HOSTILE).unwrap();
+        text.replace(&quoted[1..quoted.len() - 1], &quoted_secret[1..quoted_secret.len() - 1])
+    };
+    let lines = stalled_journal();
+    let mut summary = RunSummary::fold(&lines).unwrap();
+    summary.spec = SECRET.to_owned();
+    summary.goal = SECRET.to_owned();
+    summary.history[0].agent = SECRET.into();
+    let ExportedAttempt { receipt, report, .. } = hostile();
+    let (Artifact::Read(receipt), Artifact::Read(report)) = (receipt, report) else { unreachable!() };
+    let receipt = serde_json::from_str(&swap(&serde_json::to_string(&receipt).unwrap())).unwrap();
+    let mut report: Report = serde_json::from_str(&swap(&serde_json::to_string(&report).unwrap())).unwrap();
+    let path = Location { path: format!("dir/{SECRET}/f").as_str().into(), line: None, column: None };
+    report.verdicts.push(GateVerdict::from_findings(
+        "paths".into(),
+        GateKind::Static,
+        vec![Finding::error("r", "m").at(path)],
+    ));
+    let mut attempt = exported_attempt(1, receipt, Artifact::Read(report));
+    attempt.brief = Artifact::Read(format!("Use {SECRET}."));
+    let redactor = triphammer_model::Redactor::new([("KEY".to_owned(), SECRET.as_bytes().to_vec())]);
+    let clean = Clean::new(&redactor);
+    let document =
+        make(&ExportView { summary: &summary, live: false, lines: &lines, attempts: &[attempt] }, &clean);
+    (document, clean.replaced())
 }

@@ -6,6 +6,7 @@ mod completions;
 mod decide;
 mod diff;
 mod doctor;
+mod export;
 mod gc;
 mod hook;
 mod init;
@@ -48,6 +49,7 @@ pub(crate) fn dispatch(command: Command) -> Exit {
         Command::Logs(args) => logs::logs(&args),
         Command::Verify(args) => verify::verify(&args),
         Command::Replay(args) => replay::replay(&args),
+        Command::Export(args) => export::export(&args),
         Command::Gc(args) => gc::gc(&args),
         Command::Hook { command } => hook::hook(&command),
     };
