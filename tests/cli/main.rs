@@ -15,6 +15,7 @@ mod common;
 mod contract;
 mod costs;
 mod docs;
+mod export;
 mod fence;
 mod gc;
 mod hook;
