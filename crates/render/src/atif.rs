@@ -310,6 +310,15 @@ mod tests {
     }
 
     #[test]
+    fn of_an_agent_that_did_not_end_nothing_is_counted() {
+        let document = export(&journal()[..3], &exported()[1..], true, first);
+        check(&document);
+        assert_eq!(document["final_metrics"], json!({"total_steps": 3}));
+        let document = export(&journal()[..3], &exported()[..1], true, first);
+        assert_eq!(document["final_metrics"], json!({"total_steps": 3}), "a receipt alone is no end");
+    }
+
+    #[test]
     fn of_tries_of_which_one_is_unknown_the_sum_is() {
         let mut lines = stalled_journal();
         let at = lines.iter().position(|l| matches!(l.event, Event::AgentEnded { .. })).unwrap();

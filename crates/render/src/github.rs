@@ -255,11 +255,7 @@ mod tests {
         let commands = export_hostile(github_commands);
         check(&commands);
         let first = commands.lines().next().unwrap();
-        assert!(
-            first.contains("file=a%3Ab/\\xff%2C%25%EF") || first.contains("file=a%3Ab/\\xff%2C%25 %3A%3Ac"),
-            "{first}"
-        );
-        assert!(first.contains("%250A%0A%3A%3A") || first.contains("%250A%0A::set-output"), "{first}");
+        insta::assert_snapshot!(first);
         assert!(commands.contains("[96000 characters more, not shown]"), "what is cut is counted");
     }
 
@@ -267,12 +263,12 @@ mod tests {
     fn hostile_texts_are_no_markdown() {
         let summary = export_hostile(github_summary);
         assert_eq!(summary.chars().find(|c| c.is_control() && *c != '\n'), None);
-        for mark in ["<", "](", "`", "@", "#1", "$", "|", "http:", "::"] {
+        for mark in ["<", "](", "`", "@", "#1", "$", "|", "::"] {
             let bare = summary.match_indices(mark).find(|(at, _)| {
                 let line = summary[..*at].rsplit('\n').next().unwrap();
                 // Our own: the edges of cells.
                 let is_edge = mark == "|" && (line.is_empty() || summary[..*at].ends_with(' '));
-                !is_edge && !summary[..*at].ends_with('\\') && mark != "http:"
+                !is_edge && !summary[..*at].ends_with('\\')
             });
             assert_eq!(bare, None, "{summary}");
         }

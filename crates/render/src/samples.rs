@@ -318,7 +318,10 @@ pub(crate) fn hostile() -> ExportedAttempt {
         column: Some(line),
     };
     let findings = vec![
-        Finding::error(HOSTILE, HOSTILE).at(at(b"a:b/\xff,%\n::c", 7)).with_fix(HOSTILE).with_detail(HOSTILE),
+        Finding::error(HOSTILE, HOSTILE)
+            .at(at(b"a:b/\xff,%\n::c<\"", 7))
+            .with_fix(HOSTILE)
+            .with_detail(HOSTILE),
         Finding::error("far", "far").at(at(b"//e.example/x", 0)),
         Finding::error("", "x".repeat(100_000)).at(at(b"/etc/x", 3)),
     ];
