@@ -8,10 +8,11 @@ use serde_json::json;
 use triphammer_model::agent::AgentPlan;
 use triphammer_model::process::WaitStatus;
 use triphammer_model::{
-    Agent, AgentError, AgentName, Cancel, Ended, Fault, FaultKind, Launch, Performance, Receipt, Redactor,
-    SCHEMA, Supervisor, Task,
+    Agent, AgentError, AgentName, Cancel, Ended, Fault, FaultKind, Launch, Performance, Receipt, SCHEMA,
+    Supervisor, Task,
 };
 
+use crate::adapter::Adapter;
 use crate::last_words::last_words;
 use crate::limits::ProcessLimits;
 use crate::pid_file::PID_FILE;
@@ -58,18 +59,12 @@ impl PromptBy {
 /// What a command agent is made of.
 #[derive(Clone, Debug)]
 pub struct CommandConfig {
-    /// Its name.
-    pub name: AgentName,
+    /// What it has in common with others.
+    pub adapter: Adapter,
     /// What it runs.
     pub program: Program,
     /// How the brief reaches it.
     pub prompt: PromptBy,
-    /// Its bounds.
-    pub limits: ProcessLimits,
-    /// Names of variables that it gets beyond the shared environment; the values are in the task.
-    pub env_names: Vec<String>,
-    /// Takes secrets out of what it says.
-    pub redactor: Redactor,
 }
 
 /// An agent that is a command.
@@ -83,11 +78,11 @@ impl CommandAgent {
     }
 
     fn config_error(&self, what: String) -> AgentError {
-        AgentError::Config { agent: self.0.name.clone(), what }
+        AgentError::Config { agent: self.0.adapter.name.clone(), what }
     }
 
     fn file_error(&self, what: String) -> impl FnOnce(io::Error) -> AgentError {
-        let agent = self.0.name.clone();
+        let agent = self.0.adapter.name.clone();
         move |source| AgentError::File { agent, what, source }
     }
 
@@ -154,11 +149,11 @@ impl CommandAgent {
     fn receipt(&self, ended: &Ended, file: &Path) -> Receipt {
         let mut receipt = Receipt {
             schema: SCHEMA,
-            agent: self.0.name.to_string(),
-            last_words: last_words(&ended.stdout, self.0.limits.tail_cap),
+            agent: self.0.adapter.name.to_string(),
+            last_words: last_words(&ended.stdout, self.0.adapter.limits.tail_cap),
             ..Receipt::default()
         };
-        receipt_file::read_into(file, &self.0.redactor, &mut receipt);
+        receipt_file::read_into(file, &self.0.adapter.redactor, &mut receipt);
         if ended.wait == WaitStatus::Unknown {
             receipt.troubles.push("its end was not seen: its supervising shim was killed".to_owned());
         }
@@ -242,16 +237,16 @@ pub(crate) fn find_program(program: &str, path_var: &OsStr, dir: &Path) -> Optio
 
 impl Agent for CommandAgent {
     fn name(&self) -> &AgentName {
-        &self.0.name
+        &self.0.adapter.name
     }
 
     fn plan(&self, _fenced: bool) -> AgentPlan {
-        let shown = |arg: &OsString| self.0.redactor.text(&arg.to_string_lossy());
+        let shown = |arg: &OsString| self.0.adapter.redactor.text(&arg.to_string_lossy());
         AgentPlan {
             kind: "command".to_owned(),
             argv: self.base().iter().map(shown).collect(),
             prompt: self.0.prompt.name().to_owned(),
-            env: self.0.env_names.clone(),
+            env: self.0.adapter.env_names.clone(),
             unknowns: vec!["its cost and tokens, unless it writes a receipt".to_owned()],
         }
     }
@@ -295,7 +290,7 @@ impl Agent for CommandAgent {
         supervisor: &dyn Supervisor,
         cancel: &Cancel,
     ) -> Result<Performance, AgentError> {
-        let limits = self.0.limits;
+        let limits = self.0.adapter.limits;
         let argv = self.argv(task)?;
         let receipt_path = task.scratch.join("receipt.json");
         std::fs::create_dir_all(&task.scratch)
@@ -309,9 +304,10 @@ impl Agent for CommandAgent {
         let launch = launch(task, argv, env, stdin, &limits);
         let transcript_error =
             || self.file_error(format!("writing its transcript in {}", task.dir.display()));
-        let mut transcript = Transcript::create(&task.dir, &self.0.redactor).map_err(transcript_error())?;
+        let mut transcript =
+            Transcript::create(&task.dir, &self.0.adapter.redactor).map_err(transcript_error())?;
         let start = json!({
-            "agent": self.0.name,
+            "agent": self.0.adapter.name,
             "argv": self.plan(task.fenced).argv,
             "prompt": self.0.prompt.name(),
             "attempt": task.attempt,
@@ -319,15 +315,7 @@ impl Agent for CommandAgent {
         });
         transcript.line("start", start).map_err(transcript_error())?;
         let ended = supervisor.run(&launch, cancel)?;
-        let duration_ms = u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX);
-        let end = json!({
-            "wait": ended.wait,
-            "duration_ms": duration_ms,
-            "stdout_bytes": ended.stdout.bytes,
-            "stderr_bytes": ended.stderr.bytes,
-            "killed": ended.killed,
-        });
-        transcript.line("end", end).map_err(transcript_error())?;
+        let duration_ms = transcript.end(&ended, None).map_err(transcript_error())?;
         let receipt = self.receipt(&ended, &receipt_path);
         Ok(Performance { receipt, wait: ended.wait, duration_ms })
     }

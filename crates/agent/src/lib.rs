@@ -27,6 +27,7 @@
 //! pipe is dead by then.
 
 pub mod acp;
+mod adapter;
 mod beneath;
 mod capped_log;
 mod children;
@@ -57,6 +58,7 @@ mod transcript;
 mod vendor;
 mod vendors;
 
+pub use adapter::Adapter;
 pub use command::{CommandAgent, CommandConfig, Program, PromptBy};
 pub use containment::{Containment, Fence, Hold, TreeLimits, bubblewrap_program};
 pub use guarded::guard_report;

@@ -6,13 +6,11 @@ use std::io;
 use serde::Serialize;
 use serde_json::{Value, json};
 use triphammer_model::process::WaitStatus;
-use triphammer_model::{
-    AgentError, AgentName, Cancel, Continuation, Performance, Receipt, Redactor, Supervisor, Task,
-};
+use triphammer_model::{AgentError, AgentName, Cancel, Continuation, Performance, Receipt, Supervisor, Task};
 
+use crate::adapter::Adapter;
 use crate::command::{contract_env, launch};
 use crate::heard::Heard;
-use crate::limits::ProcessLimits;
 use crate::stream::{Dialect, Stream};
 use crate::transcript::Transcript;
 use crate::vendor::settled;
@@ -20,11 +18,9 @@ use crate::vendor::settled;
 /// The program.
 pub(crate) struct OwnProgram<'a> {
     /// The agent that it is a part of.
-    pub(crate) agent: &'a AgentName,
+    pub(crate) adapter: &'a Adapter,
     /// The hidden subcommand of our binary.
     pub(crate) command: &'static str,
-    pub(crate) limits: &'a ProcessLimits,
-    pub(crate) redactor: &'a Redactor,
 }
 
 /// What came of it.
@@ -37,7 +33,7 @@ pub(crate) struct Worked {
 impl OwnProgram<'_> {
     /// Something could not be done with a file.
     pub(crate) fn file_error(&self, what: String) -> impl FnOnce(io::Error) -> AgentError {
-        let agent = self.agent.clone();
+        let agent = self.adapter.name.clone();
         move |source| AgentError::File { agent, what, source }
     }
 
@@ -65,11 +61,12 @@ impl OwnProgram<'_> {
             std::env::current_exe().map_err(self.file_error("finding our own binary".to_owned()))?
         };
         let argv = vec![program.into_os_string(), self.command.into()];
-        let launch = launch(task, argv, contract_env(task), Some(file), self.limits);
+        let launch = launch(task, argv, contract_env(task), Some(file), &self.adapter.limits);
         let transcript_error =
             || self.file_error(format!("writing its transcript in {}", task.dir.display()));
-        let mut transcript = Transcript::create(&task.dir, self.redactor).map_err(transcript_error())?;
-        let mut begun = json!({ "agent": self.agent, "attempt": task.attempt, "try": task.try_no });
+        let mut transcript =
+            Transcript::create(&task.dir, &self.adapter.redactor).map_err(transcript_error())?;
+        let mut begun = json!({ "agent": self.adapter.name, "attempt": task.attempt, "try": task.try_no });
         if let (Value::Object(begun), Value::Object(start)) = (&mut begun, start) {
             begun.extend(start);
         }
@@ -77,16 +74,7 @@ impl OwnProgram<'_> {
         let mut stream = Stream::new(dialect);
         let ended = supervisor.run_heard(&launch, cancel, &mut |piece| stream.push(piece))?;
         let heard = stream.end();
-        let duration_ms = u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX);
-        let end = json!({
-            "wait": ended.wait,
-            "duration_ms": duration_ms,
-            "events": heard.events(),
-            "stdout_bytes": ended.stdout.bytes,
-            "stderr_bytes": ended.stderr.bytes,
-            "killed": ended.killed,
-        });
-        transcript.line("end", end).map_err(transcript_error())?;
+        let duration_ms = transcript.end(&ended, Some(heard.events())).map_err(transcript_error())?;
         Ok(Worked { heard, wait: ended.wait, duration_ms })
     }
 }

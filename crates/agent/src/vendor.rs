@@ -7,13 +7,13 @@ use serde_json::json;
 use triphammer_model::agent::AgentPlan;
 use triphammer_model::process::WaitStatus;
 use triphammer_model::{
-    Agent, AgentError, AgentName, Cancel, Continuation, Ended, FaultKind, Performance, Receipt, Redactor,
-    Supervisor, Task,
+    Agent, AgentError, AgentName, Cancel, Continuation, Ended, FaultKind, Performance, Receipt, Supervisor,
+    Task,
 };
 
+use crate::adapter::Adapter;
 use crate::command::{contract_env, fault_of, find_program, launch, remove_whatever};
 use crate::heard::Heard;
-use crate::limits::ProcessLimits;
 use crate::stream::Stream;
 use crate::transcript::Transcript;
 use crate::vendors::{Ask, Prompt, Speaks, Vendor};
@@ -27,20 +27,14 @@ const LARGEST_FILE: u64 = 256 << 20;
 /// What an agent that people know by name is made of.
 #[derive(Clone, Debug)]
 pub struct VendorConfig {
-    /// Its name.
-    pub name: AgentName,
+    /// What it has in common with others.
+    pub adapter: Adapter,
     /// Which it is.
     pub vendor: &'static Vendor,
     /// Its program, and arguments that stand before ours; empty is the usual program.
     pub argv: Vec<String>,
     /// The model to ask for; its own choice where none is named.
     pub model: Option<String>,
-    /// Its bounds.
-    pub limits: ProcessLimits,
-    /// Names of variables that it gets beyond the shared environment; the values are in the task.
-    pub env_names: Vec<String>,
-    /// Takes secrets out of what it says.
-    pub redactor: Redactor,
 }
 
 /// An agent that people know by name.
@@ -65,7 +59,7 @@ impl VendorAgent {
     }
 
     fn file_error(&self, what: String) -> impl FnOnce(std::io::Error) -> AgentError {
-        let agent = self.0.name.clone();
+        let agent = self.0.adapter.name.clone();
         move |source| AgentError::File { agent, what, source }
     }
 
@@ -82,7 +76,7 @@ impl VendorAgent {
         match (self.0.vendor.speaks, stream) {
             (Speaks::File(name, read), _) => {
                 match crate::plain_file::read(&task.scratch.join(name), LARGEST_FILE) {
-                    Ok(bytes) => read(&self.0.redactor.bytes(&bytes)),
+                    Ok(bytes) => read(&self.0.adapter.redactor.bytes(&bytes)),
                     Err(error) => {
                         let mut heard = Heard::default();
                         heard.trouble(format!("its file {name} was not read: {error}"));
@@ -96,7 +90,7 @@ impl VendorAgent {
                 }
                 let mut heard = stream.end();
                 if let Some(record) = self.0.vendor.record {
-                    record(task, &self.0.redactor, &mut heard);
+                    record(task, &self.0.adapter.redactor, &mut heard);
                 }
                 heard
             }
@@ -105,7 +99,7 @@ impl VendorAgent {
     }
 
     fn receipt(&self, ended: &Ended, heard: Heard) -> Receipt {
-        settled(heard, ended.wait).into_receipt(self.0.name.as_str())
+        settled(heard, ended.wait).into_receipt(self.0.adapter.name.as_str())
     }
 }
 
@@ -131,7 +125,7 @@ pub(crate) fn settled(mut heard: Heard, wait: WaitStatus) -> Heard {
 
 impl Agent for VendorAgent {
     fn name(&self) -> &AgentName {
-        &self.0.name
+        &self.0.adapter.name
     }
 
     fn plan(&self, fenced: bool) -> AgentPlan {
@@ -144,13 +138,13 @@ impl Agent for VendorAgent {
             scratch: Path::new("{scratch}"),
             fenced,
         };
-        let shown = |arg: &OsString| self.0.redactor.text(&arg.to_string_lossy());
+        let shown = |arg: &OsString| self.0.adapter.redactor.text(&arg.to_string_lossy());
         let env = vendor.sets.iter().map(|(name, _)| (*name).to_owned());
         AgentPlan {
             kind: vendor.kind.to_owned(),
             argv: self.argv(&ask).iter().map(shown).collect(),
             prompt: if vendor.prompt == Prompt::Stdin { "stdin" } else { "argument" }.to_owned(),
-            env: env.chain(self.0.env_names.iter().cloned()).collect(),
+            env: env.chain(self.0.adapter.env_names.iter().cloned()).collect(),
             unknowns: vendor.unknowns.iter().map(|what| (*what).to_owned()).collect(),
         }
     }
@@ -164,7 +158,7 @@ impl Agent for VendorAgent {
             self.program(),
             self.0.vendor.install
         );
-        Err(AgentError::Config { agent: self.0.name.clone(), what })
+        Err(AgentError::Config { agent: self.0.adapter.name.clone(), what })
     }
 
     fn implement(
@@ -173,7 +167,7 @@ impl Agent for VendorAgent {
         supervisor: &dyn Supervisor,
         cancel: &Cancel,
     ) -> Result<Performance, AgentError> {
-        let Self(VendorConfig { vendor, limits, .. }) = self;
+        let Self(VendorConfig { vendor, adapter: Adapter { limits, .. }, .. }) = self;
         std::fs::create_dir_all(&task.scratch)
             .map_err(self.file_error(format!("making its folder {}", task.scratch.display())))?;
         if let Speaks::File(name, _) = vendor.speaks {
@@ -201,9 +195,10 @@ impl Agent for VendorAgent {
         let launch = launch(task, self.argv(&ask), env, stdin, limits);
         let transcript_error =
             || self.file_error(format!("writing its transcript in {}", task.dir.display()));
-        let mut transcript = Transcript::create(&task.dir, &self.0.redactor).map_err(transcript_error())?;
+        let mut transcript =
+            Transcript::create(&task.dir, &self.0.adapter.redactor).map_err(transcript_error())?;
         let start = json!({
-            "agent": self.0.name,
+            "agent": self.0.adapter.name,
             "kind": vendor.kind,
             "argv": self.plan(task.fenced).argv,
             "session": session,
@@ -220,17 +215,8 @@ impl Agent for VendorAgent {
                 stream.push(piece);
             }
         })?;
-        let duration_ms = u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX);
         let heard = self.heard(stream, task, ended.wait);
-        let end = json!({
-            "wait": ended.wait,
-            "duration_ms": duration_ms,
-            "events": heard.events(),
-            "stdout_bytes": ended.stdout.bytes,
-            "stderr_bytes": ended.stderr.bytes,
-            "killed": ended.killed,
-        });
-        transcript.line("end", end).map_err(transcript_error())?;
+        let duration_ms = transcript.end(&ended, Some(heard.events())).map_err(transcript_error())?;
         let mut receipt = self.receipt(&ended, heard);
         receipt.continuation = Some(match session {
             Some(id) => Continuation::Session { id: id.to_owned() },

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use triphammer_agent::{
-    CommandAgent, CommandConfig, ProcessLimits, ProcessSupervisor, Program, PromptBy, ScriptedAgent,
+    Adapter, CommandAgent, CommandConfig, ProcessLimits, ProcessSupervisor, Program, PromptBy, ScriptedAgent,
 };
 use triphammer_model::process::WaitStatus;
 use triphammer_model::{
@@ -66,12 +66,14 @@ impl Room {
 
     fn command(&self, program: Program, prompt: PromptBy) -> CommandAgent {
         CommandAgent::new(CommandConfig {
-            name: AgentName::new("tester"),
+            adapter: Adapter {
+                name: AgentName::new("tester"),
+                limits: self.limits,
+                env_names: vec!["API_KEY".to_owned()],
+                redactor: self.redactor.clone(),
+            },
             program,
             prompt,
-            limits: self.limits,
-            env_names: vec!["API_KEY".to_owned()],
-            redactor: self.redactor.clone(),
         })
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use triphammer_agent::{Login, ProcessLimits, ProcessSupervisor, Vendor, VendorAgent, VendorConfig};
+use triphammer_agent::{Adapter, Login, ProcessLimits, ProcessSupervisor, Vendor, VendorAgent, VendorConfig};
 use triphammer_model::config::VendorName;
 use triphammer_model::{
     Agent as _, AgentName, Attempt, Cancel, Continuation, FaultKind, Performance, Receipt, Redactor, RunId,
@@ -63,13 +63,15 @@ impl Room {
 
     fn bounded(vendor: VendorName, model: Option<&str>, limits: ProcessLimits) -> VendorAgent {
         VendorAgent::new(VendorConfig {
-            name: AgentName::new(vendor.as_str()),
+            adapter: Adapter {
+                name: AgentName::new(vendor.as_str()),
+                limits,
+                env_names: Vec::new(),
+                redactor: Redactor::default(),
+            },
             vendor: Vendor::of(vendor),
             argv: Vec::new(),
             model: model.map(ToOwned::to_owned),
-            limits,
-            env_names: Vec::new(),
-            redactor: Redactor::default(),
         })
     }
 

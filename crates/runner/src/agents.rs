@@ -1,17 +1,19 @@
 //! Builds the chain's agents from what is pinned.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use triphammer_agent::acp::{AcpAgent, AcpConfig};
 use triphammer_agent::native::{NativeAgent, NativeConfig};
 use triphammer_agent::{
-    CommandAgent, CommandConfig, ProcessLimits, Program, PromptBy, ScriptedAgent, Vendor, VendorAgent,
-    VendorConfig,
+    Adapter, CommandAgent, CommandConfig, ProcessLimits, Program, PromptBy, ScriptedAgent, Vendor,
+    VendorAgent, VendorConfig,
 };
 use triphammer_model::config::PromptWay;
 use triphammer_model::{Agent, AgentName, Redactor};
 
+use crate::error::StartError;
 use crate::settings::{AgentKind, AgentSettings, Settings};
 
 /// Agents by name.
@@ -23,82 +25,79 @@ pub(crate) fn build(
     redactor: &Redactor,
     script: impl Fn(&AgentName) -> Option<String>,
 ) -> Agents {
-    let mut agents = Agents::new();
-    for agent in &settings.chain {
-        let limits = limits(agent, settings.log_cap);
-        let built: Box<dyn Agent> = match &agent.kind {
-            AgentKind::Command { argv } => command(agent, Program::Argv(argv.clone()), limits, redactor),
-            AgentKind::Shell { line } => command(agent, Program::Shell(line.clone()), limits, redactor),
-            AgentKind::Native { model, api, base_url, key_env } => Box::new(NativeAgent::new(NativeConfig {
-                name: agent.name.clone(),
-                model: model.clone(),
-                api: *api,
-                base_url: base_url.clone(),
-                key_env: key_env.clone(),
-                limits,
-                env_names: env_names(agent),
-                redactor: redactor.clone(),
-            })),
-            AgentKind::Acp { argv } => Box::new(AcpAgent::new(AcpConfig {
-                name: agent.name.clone(),
-                argv: argv.clone(),
-                limits,
-                env_names: env_names(agent),
-                redactor: redactor.clone(),
-            })),
-            AgentKind::Vendor { vendor, argv, model } => Box::new(VendorAgent::new(VendorConfig {
-                name: agent.name.clone(),
-                vendor: Vendor::of(*vendor),
-                argv: argv.clone(),
-                model: model.clone(),
-                limits,
-                env_names: env_names(agent),
-                redactor: redactor.clone(),
-            })),
-            AgentKind::Scripted { script: file } => Box::new(ScriptedAgent::new(
-                agent.name.clone(),
-                PathBuf::from(file),
-                &script(&agent.name).unwrap_or_default(),
-                limits,
-                redactor.clone(),
-            )),
-        };
-        agents.insert(agent.name.clone(), built);
-    }
-    agents
+    let of = |agent: &AgentSettings| {
+        let script = script(&agent.name).unwrap_or_default();
+        (agent.name.clone(), one(agent, settings.log_cap, redactor, &script))
+    };
+    settings.chain.iter().map(of).collect()
 }
 
-fn limits(agent: &AgentSettings, log_cap: u64) -> ProcessLimits {
-    ProcessLimits {
-        timeout: Some(agent.timeout.as_duration()),
-        idle: Some(agent.idle_timeout.as_duration()),
-        log_cap,
-        ..ProcessLimits::default()
-    }
-}
-
-fn command(
+/// Whether an agent could work: its program is there, its session can be read.
+///
+/// # Errors
+/// What is missing, and what to do.
+pub fn check_agent(
     agent: &AgentSettings,
-    program: Program,
-    limits: ProcessLimits,
-    redactor: &Redactor,
-) -> Box<dyn Agent> {
-    Box::new(CommandAgent::new(CommandConfig {
-        name: agent.name.clone(),
-        program,
-        prompt: match agent.prompt {
-            PromptWay::Stdin => PromptBy::Stdin,
-            PromptWay::File => PromptBy::File,
-            PromptWay::Arg => PromptBy::Argument,
-        },
-        limits,
-        env_names: env_names(agent),
-        redactor: redactor.clone(),
-    }))
+    home: &Path,
+    path_var: &OsStr,
+    workspace: &Path,
+) -> Result<(), StartError> {
+    let script = match &agent.kind {
+        AgentKind::Scripted { script } => {
+            let file = home.join(script);
+            let read = std::fs::read_to_string(&file);
+            read.map_err(|e| StartError::Config(format!("reading `{}`: {e}", file.display())))?
+        }
+        _ => String::new(),
+    };
+    one(agent, 0, &Redactor::default(), &script).check(path_var, workspace).map_err(StartError::config)
 }
 
-fn env_names(agent: &AgentSettings) -> Vec<String> {
-    agent.env.iter().map(|e| e.split('=').next().unwrap_or_default().to_owned()).collect()
+fn one(agent: &AgentSettings, log_cap: u64, redactor: &Redactor, script: &str) -> Box<dyn Agent> {
+    let adapter = Adapter {
+        name: agent.name.clone(),
+        limits: ProcessLimits {
+            timeout: Some(agent.timeout.as_duration()),
+            idle: Some(agent.idle_timeout.as_duration()),
+            log_cap,
+            ..ProcessLimits::default()
+        },
+        env_names: agent.env.iter().map(|e| e.split('=').next().unwrap_or_default().to_owned()).collect(),
+        redactor: redactor.clone(),
+    };
+    let prompt = match agent.prompt {
+        PromptWay::Stdin => PromptBy::Stdin,
+        PromptWay::File => PromptBy::File,
+        PromptWay::Arg => PromptBy::Argument,
+    };
+    match &agent.kind {
+        AgentKind::Command { argv } => {
+            let program = Program::Argv(argv.clone());
+            Box::new(CommandAgent::new(CommandConfig { adapter, program, prompt }))
+        }
+        AgentKind::Shell { line } => {
+            let program = Program::Shell(line.clone());
+            Box::new(CommandAgent::new(CommandConfig { adapter, program, prompt }))
+        }
+        AgentKind::Native { model, api, base_url, key_env } => Box::new(NativeAgent::new(NativeConfig {
+            adapter,
+            model: model.clone(),
+            api: *api,
+            base_url: base_url.clone(),
+            key_env: key_env.clone(),
+        })),
+        AgentKind::Acp { argv } => Box::new(AcpAgent::new(AcpConfig { adapter, argv: argv.clone() })),
+        AgentKind::Vendor { vendor, argv, model } => Box::new(VendorAgent::new(VendorConfig {
+            adapter,
+            vendor: Vendor::of(*vendor),
+            argv: argv.clone(),
+            model: model.clone(),
+        })),
+        AgentKind::Scripted { script: file } => {
+            let Adapter { name, limits, redactor, .. } = adapter;
+            Box::new(ScriptedAgent::new(name, PathBuf::from(file), script, limits, redactor))
+        }
+    }
 }
 
 /// The file below `pinned/` that holds an agent's session.

@@ -38,6 +38,7 @@ mod tool_caches;
 mod verify;
 
 pub use acts::{ActError, PutBack, apply, decide, restore, tell, undo};
+pub use agents::check_agent;
 pub use error::{RunError, StartError};
 pub use gc::{GcError, GcReport, GcRequest, GcRow, Objects, gc};
 pub use notice::{Notice, Silent, Watcher};

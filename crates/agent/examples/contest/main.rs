@@ -21,7 +21,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use triphammer_agent::{ProcessLimits, ProcessSupervisor, Vendor, VendorAgent, VendorConfig};
+use triphammer_agent::{Adapter, ProcessLimits, ProcessSupervisor, Vendor, VendorAgent, VendorConfig};
 use triphammer_model::config::VendorName;
 use triphammer_model::{
     Agent as _, AgentName, Attempt, Cancel, Launch, Performance, Redactor, RunId, Supervisor as _, Task,
@@ -71,13 +71,15 @@ impl Stage {
     fn new(vendor: &str, program: &str, dir: &str) -> Result<Self> {
         let name: VendorName = serde_json::from_value(json!(vendor))?;
         let agent = VendorAgent::new(VendorConfig {
-            name: AgentName::new(vendor),
+            adapter: Adapter {
+                name: AgentName::new(vendor),
+                limits: ProcessLimits::default(),
+                env_names: Vec::new(),
+                redactor: redactor(),
+            },
             vendor: Vendor::of(name),
             argv: vec![program.to_owned()],
             model: None,
-            limits: ProcessLimits::default(),
-            env_names: Vec::new(),
-            redactor: redactor(),
         });
         let dir = PathBuf::from(dir);
         for folder in ["work", "attempt"] {

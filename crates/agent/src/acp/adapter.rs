@@ -6,29 +6,21 @@ use std::path::Path;
 
 use serde_json::json;
 use triphammer_model::agent::AgentPlan;
-use triphammer_model::{
-    Agent, AgentError, AgentName, Cancel, Continuation, Performance, Redactor, Supervisor, Task,
-};
+use triphammer_model::{Agent, AgentError, AgentName, Cancel, Continuation, Performance, Supervisor, Task};
 
 use super::{AcpTask, COMMAND};
+use crate::adapter::Adapter;
 use crate::command::find_program;
 use crate::dialects::Own;
-use crate::limits::ProcessLimits;
 use crate::own_program::OwnProgram;
 
 /// What an agent is made of that is a server.
 #[derive(Clone, Debug)]
 pub struct AcpConfig {
-    /// Its name.
-    pub name: AgentName,
+    /// What it has in common with others.
+    pub adapter: Adapter,
     /// The server's program and arguments.
     pub argv: Vec<String>,
-    /// Its bounds.
-    pub limits: ProcessLimits,
-    /// Names of variables that it gets beyond the shared environment; the values are in the task.
-    pub env_names: Vec<String>,
-    /// Takes secrets out of what it says.
-    pub redactor: Redactor,
 }
 
 /// A server that speaks the Agent Client Protocol.
@@ -44,15 +36,15 @@ impl AcpAgent {
 
 impl Agent for AcpAgent {
     fn name(&self) -> &AgentName {
-        &self.0.name
+        &self.0.adapter.name
     }
 
     fn plan(&self, _fenced: bool) -> AgentPlan {
         AgentPlan {
             kind: "acp".to_owned(),
-            argv: self.0.argv.iter().map(|arg| self.0.redactor.text(arg)).collect(),
+            argv: self.0.argv.iter().map(|arg| self.0.adapter.redactor.text(arg)).collect(),
             prompt: "session/prompt".to_owned(),
-            env: self.0.env_names.clone(),
+            env: self.0.adapter.env_names.clone(),
             unknowns: vec![
                 "its tokens, unless the server sums them up over a turn".to_owned(),
                 "its cost, unless the server knows its prices".to_owned(),
@@ -67,7 +59,7 @@ impl Agent for AcpAgent {
         }
         let what =
             format!("its server `{program}` is not found or cannot be executed: install it, or correct argv");
-        Err(AgentError::Config { agent: self.0.name.clone(), what })
+        Err(AgentError::Config { agent: self.0.adapter.name.clone(), what })
     }
 
     fn implement(
@@ -76,7 +68,7 @@ impl Agent for AcpAgent {
         supervisor: &dyn Supervisor,
         cancel: &Cancel,
     ) -> Result<Performance, AgentError> {
-        let AcpConfig { name, argv, limits, redactor, .. } = &self.0;
+        let AcpConfig { argv, adapter } = &self.0;
         let told = AcpTask {
             // JSON does not carry a name that is not UTF-8; the program finds itself in that folder.
             workspace: task.workspace.to_str().map(Into::into),
@@ -84,9 +76,9 @@ impl Agent for AcpAgent {
             ..AcpTask::new(task.brief.clone(), argv.clone())
         };
         let start = json!({ "kind": "acp", "argv": self.plan(task.fenced).argv, "session": task.session });
-        let program = OwnProgram { agent: name, command: COMMAND, limits, redactor };
+        let program = OwnProgram { adapter, command: COMMAND };
         let worked = program.run(task, &told, start, Box::<Own>::default(), supervisor, cancel)?;
-        Ok(worked.performance(name, |receipt| {
+        Ok(worked.performance(&adapter.name, |receipt| {
             // A server that could not go on with the session has begun another one.
             let continued = task.session.clone().filter(|id| receipt.session.as_ref() == Some(id));
             continued.map_or(Continuation::Fresh, |id| Continuation::Session { id })

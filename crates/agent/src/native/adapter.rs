@@ -8,21 +8,19 @@ use triphammer_guard::{Place, classify};
 use triphammer_llm::Api;
 use triphammer_model::agent::AgentPlan;
 use triphammer_model::config::ModelApi;
-use triphammer_model::{
-    Agent, AgentError, AgentName, Cancel, Continuation, Performance, Redactor, Supervisor, Task,
-};
+use triphammer_model::{Agent, AgentError, AgentName, Cancel, Continuation, Performance, Supervisor, Task};
 
 use super::handed_on::{self, Whole};
 use super::{Actions, Ask, COMMAND, NativeLimits, NativeTask};
+use crate::adapter::Adapter;
 use crate::guarded::place_here;
-use crate::limits::ProcessLimits;
 use crate::own_program::OwnProgram;
 
 /// What a native agent is made of.
 #[derive(Clone, Debug)]
 pub struct NativeConfig {
-    /// Its name.
-    pub name: AgentName,
+    /// What it has in common with others.
+    pub adapter: Adapter,
     /// The model's name.
     pub model: String,
     /// How its service is spoken to.
@@ -31,12 +29,6 @@ pub struct NativeConfig {
     pub base_url: Option<String>,
     /// The variable that holds the key; else the common one.
     pub key_env: Option<String>,
-    /// Its bounds.
-    pub limits: ProcessLimits,
-    /// Names of variables that it gets beyond the shared environment; the values are in the task.
-    pub env_names: Vec<String>,
-    /// Takes secrets out of what it says.
-    pub redactor: Redactor,
 }
 
 /// Our own loop.
@@ -80,7 +72,7 @@ impl NativeAgent {
 
 impl Agent for NativeAgent {
     fn name(&self) -> &AgentName {
-        &self.0.name
+        &self.0.adapter.name
     }
 
     fn plan(&self, _fenced: bool) -> AgentPlan {
@@ -88,7 +80,7 @@ impl Agent for NativeAgent {
             kind: "native".to_owned(),
             argv: vec!["triphammer".to_owned(), COMMAND.to_owned()],
             prompt: "stdin".to_owned(),
-            env: self.0.env_names.clone(),
+            env: self.0.adapter.env_names.clone(),
             unknowns: vec!["its cost, where its model has no price".to_owned()],
         }
     }
@@ -103,7 +95,7 @@ impl Agent for NativeAgent {
         supervisor: &dyn Supervisor,
         cancel: &Cancel,
     ) -> Result<Performance, AgentError> {
-        let NativeConfig { name, model, limits, redactor, .. } = &self.0;
+        let NativeConfig { model, adapter, .. } = &self.0;
         let (continuation, digest, lost) = match handed_on::of(task) {
             Some(Ok((attempt, digest))) => (Continuation::Digest { attempt }, Some(digest), None),
             Some(Err(error)) => (Continuation::Fresh, None, Some(error)),
@@ -111,18 +103,18 @@ impl Agent for NativeAgent {
         };
         let told = self.task(task, digest);
         let start = json!({ "kind": "native", "model": model, "continuation": continuation });
-        let program = OwnProgram { agent: name, command: COMMAND, limits, redactor };
+        let program = OwnProgram { adapter, command: COMMAND };
         let mut worked = program.run(task, &told, start, Box::<Whole>::default(), supervisor, cancel)?;
         let heard = &mut worked.heard;
         if let Some(error) = lost {
             heard.trouble(format!("the digest of the attempt before was not read: {error}"));
         }
         if let Some(digest) = heard.digest.take() {
-            let session = handed_on::keep(task, redactor, &digest)
+            let session = handed_on::keep(task, &adapter.redactor, &digest)
                 .map_err(program.file_error(format!("writing its digest in {}", task.dir.display())))?;
             heard.session(&session);
         }
-        Ok(worked.performance(name, |_| continuation))
+        Ok(worked.performance(&adapter.name, |_| continuation))
     }
 }
 

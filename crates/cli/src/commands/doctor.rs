@@ -10,18 +10,16 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::json;
-use triphammer_agent::acp::{AcpAgent, AcpConfig};
-use triphammer_agent::native::{NativeAgent, NativeConfig};
 use triphammer_agent::{
-    CommandAgent, CommandConfig, Containment, Fence, Hold, Login, ProcessLimits, ProcessSupervisor, Program,
-    PromptBy, ScriptedAgent, TreeLimits, Vendor, VendorAgent, VendorConfig, bubblewrap_program,
+    Containment, Fence, Hold, Login, ProcessSupervisor, TreeLimits, Vendor, bubblewrap_program,
 };
 use triphammer_gate::{Discovered, Gate, Packs, WorkFiles};
-use triphammer_model::config::{AgentConfig, AgentKind, FenceChoice, NetworkChoice, VendorName};
-use triphammer_model::{Agent, AgentName, Redactor, Size};
+use triphammer_model::config::{AgentConfig, FenceChoice, NetworkChoice, VendorName};
+use triphammer_model::{AgentName, Redactor, Size};
+use triphammer_runner::AgentKind;
 
 use crate::args::HomeArgs;
-use crate::commands::auto;
+use crate::commands::run::configured;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::home::{self, Home};
 use crate::say;
@@ -215,68 +213,16 @@ fn agents(chart: &mut Chart, home: &Home) {
 }
 
 fn check_agent(name: &AgentName, config: &AgentConfig, home: &Home, path: &OsStr) -> Result<String, String> {
-    let (agent, what): (Box<dyn Agent>, String) = match &config.kind {
-        AgentKind::Command { argv, .. } => {
-            let agent = CommandAgent::new(CommandConfig {
-                name: name.clone(),
-                program: Program::Argv(argv.clone()),
-                prompt: PromptBy::Stdin,
-                limits: ProcessLimits::default(),
-                env_names: Vec::new(),
-                redactor: Redactor::default(),
-            });
-            (Box::new(agent), format!("command {}", argv.first().map_or("", String::as_str)))
-        }
-        AgentKind::Native { model, api, base_url, key_env } => {
-            let agent = NativeAgent::new(NativeConfig {
-                name: name.clone(),
-                model: model.clone(),
-                api: *api,
-                base_url: base_url.clone(),
-                key_env: key_env.clone(),
-                limits: ProcessLimits::default(),
-                env_names: Vec::new(),
-                redactor: Redactor::default(),
-            });
-            (Box::new(agent), format!("our own loop with {model}"))
-        }
-        AgentKind::Auto => {
-            return auto::first().map(|vendor| format!("agent {vendor}")).map_err(|e| e.message);
-        }
-        AgentKind::Acp { argv } => {
-            let agent = AcpAgent::new(AcpConfig {
-                name: name.clone(),
-                argv: argv.clone(),
-                limits: ProcessLimits::default(),
-                env_names: Vec::new(),
-                redactor: Redactor::default(),
-            });
-            (Box::new(agent), format!("protocol server {}", argv.join(" ")))
-        }
-        AgentKind::Vendor { vendor, argv, model } => {
-            let vendor = Vendor::of(*vendor);
-            let agent = VendorAgent::new(VendorConfig {
-                name: name.clone(),
-                vendor,
-                argv: argv.clone(),
-                model: model.clone(),
-                limits: ProcessLimits::default(),
-                env_names: Vec::new(),
-                redactor: Redactor::default(),
-            });
-            (Box::new(agent), format!("agent {}", vendor.kind))
-        }
-        AgentKind::Scripted { script } => {
-            let file = home.path.join(script);
-            let text =
-                std::fs::read_to_string(&file).map_err(|e| format!("reading `{}`: {e}", file.display()))?;
-            let limits = ProcessLimits::default();
-            let agent =
-                ScriptedAgent::new(name.clone(), PathBuf::from(script), &text, limits, Redactor::default());
-            (Box::new(agent), format!("recorded session {script}"))
-        }
-    };
-    agent.check(path, &home.path).map(|()| what).map_err(|e| e.to_string())
+    let agent = configured(name.clone(), config).map_err(|failure| failure.message)?;
+    triphammer_runner::check_agent(&agent, &home.path, path, &home.path).map_err(|e| e.to_string())?;
+    Ok(match &agent.kind {
+        AgentKind::Command { argv } => format!("command {}", argv.first().map_or("", String::as_str)),
+        AgentKind::Shell { line } => format!("command {line}"),
+        AgentKind::Native { model, .. } => format!("our own loop with {model}"),
+        AgentKind::Acp { argv } => format!("protocol server {}", argv.join(" ")),
+        AgentKind::Vendor { vendor, .. } => format!("agent {vendor}"),
+        AgentKind::Scripted { script } => format!("recorded session {script}"),
+    })
 }
 
 fn known_agents(chart: &mut Chart) {

@@ -278,7 +278,8 @@ fn chain(args: &RunArgs, spec: &Spec, config: &Config) -> Result<Vec<AgentSettin
     Ok(chain)
 }
 
-fn configured(name: AgentName, agent: &AgentConfig) -> Result<AgentSettings, Failure> {
+/// An agent as a run has it.
+pub(crate) fn configured(name: AgentName, agent: &AgentConfig) -> Result<AgentSettings, Failure> {
     use triphammer_model::config::AgentKind as Configured;
     let (kind, prompt) = match &agent.kind {
         Configured::Command { argv, prompt } => (AgentKind::Command { argv: argv.clone() }, *prompt),
