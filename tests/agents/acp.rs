@@ -22,8 +22,7 @@ struct Server {
 /// A run of two attempts, in which the server writes through us.
 fn a_finding_is_mended(server: &'static Server) {
     let (rig, requests) = scenes::strike(&server.real, "");
-    let told: Vec<bool> = requests.iter().map(|request| request.text().contains(scenes::FINDING)).collect();
-    assert_eq!(told, [false, false, false, true, true, true], "three requests an attempt");
+    scenes::the_finding_is_told(&requests);
     let run = rig.home.only_run();
     for (attempt, notes) in [(1, "notes-1.md"), (2, "notes-2.md")] {
         let movement = run.movement(attempt);
@@ -95,24 +94,7 @@ mod opencode {
             kind: "acp",
             exports: |_| Vec::new(),
             configure: |rig, url| {
-                let model = json!({
-                    "name": FAKE_MODEL,
-                    "cost": {"input": 1, "output": 2},
-                    "limit": {"context": 128_000, "output": 4096},
-                    "tool_call": true,
-                });
-                let provider = json!({
-                    "npm": "@ai-sdk/openai-compatible",
-                    "name": "fake",
-                    "options": {"baseURL": format!("{url}/v1"), "apiKey": KEY},
-                    "models": {FAKE_MODEL: model},
-                });
-                let config = json!({
-                    "provider": {"fake": provider},
-                    "model": format!("fake/{FAKE_MODEL}"),
-                    "permission": {"edit": "ask", "bash": "ask"},
-                });
-                rig.write(".config/opencode/opencode.json", &config.to_string());
+                crate::opencode::configure(rig, url, 1, "ask");
                 let env = "env = [\"OPENCODE_DISABLE_MODELS_FETCH=1\", \"OPENCODE_DISABLE_AUTOUPDATE=1\"]\n";
                 format!("argv = [\"opencode\", \"acp\"]\n{env}")
             },

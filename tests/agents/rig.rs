@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use triphammer_model::{FaultKind, Tokens};
-use triphammer_testkit::{FakeModel, Ran, TestHome, is_alive, wait_until};
+use triphammer_testkit::{FakeModel, Ran, TestHome, files_below, is_alive, wait_until};
 
 /// Where the installed agents' programs are; set by `cargo xtask agents`.
 const PROGRAMS: &str = "TRIPHAMMER_AGENTS_PATH";
@@ -93,19 +93,8 @@ impl Rig {
     /// The files below the user's folder, as paths from there.
     pub(crate) fn user_files(&self) -> Vec<PathBuf> {
         let user = self.home.beside("user");
-        let mut folders = vec![user.clone()];
-        let mut files = Vec::new();
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder).unwrap() {
-                let entry = entry.unwrap();
-                if entry.file_type().unwrap().is_dir() {
-                    folders.push(entry.path());
-                } else {
-                    files.push(entry.path().strip_prefix(&user).unwrap().to_owned());
-                }
-            }
-        }
-        files
+        let below = |file: PathBuf| file.strip_prefix(&user).unwrap().to_owned();
+        files_below(&user).into_iter().map(below).collect()
     }
 
     /// `triphammer run` with the agent, not started yet.

@@ -43,11 +43,16 @@ pub(crate) fn strike(real: &'static Real, more: &str) -> (Rig, Vec<ModelRequest>
     (rig, model.working_requests())
 }
 
+/// What the gate said of the first attempt reaches the model in the second, and not before.
+pub(crate) fn the_finding_is_told(requests: &[ModelRequest]) {
+    let told: Vec<bool> = requests.iter().map(|request| request.text().contains(FINDING)).collect();
+    assert_eq!(told, [false, false, false, true, true, true], "three requests an attempt");
+}
+
 /// A run of two attempts, with what is observed of them and what is claimed.
 pub(crate) fn a_finding_is_mended(real: &'static Real) {
     let (rig, requests) = strike(real, "");
-    let told: Vec<bool> = requests.iter().map(|request| request.text().contains(FINDING)).collect();
-    assert_eq!(told, [false, false, false, true, true, true], "three requests an attempt");
+    the_finding_is_told(&requests);
     let run = rig.home.only_run();
     for (attempt, notes) in [(1, "notes-1.md"), (2, "notes-2.md")] {
         let movement = run.movement(attempt);

@@ -342,3 +342,19 @@ fn a_failure_that_the_fence_may_have_made_is_hinted_at() {
     assert_eq!(ran.code, Some(1));
     assert!(ran.stderr.contains("it may be the write fence"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_home_that_is_reached_by_a_link_is_kept_as_well() {
+    if !has().1 {
+        return;
+    }
+    let home = home(".");
+    let way = home.beside("way");
+    std::os::unix::fs::symlink(home.path(), &way).unwrap();
+    let line = "mv gates gone; echo x > gates/more.toml; echo x >> triphammer.toml; touch done";
+    let mut command = home.command(["run", "--json", "specs/it.md", "--attempts", "1", "--agent-cmd", line]);
+    command.arg("--home").arg(&way).current_dir(&way).env("TRIPHAMMER_FENCE", "bubblewrap");
+    Ran::of(command.output().unwrap()).expect("accepted", "gates-passed", 1, 0);
+    assert_eq!(there(&home, &["gates/more.toml", "gone", "gates/check.toml"]), [false, false, true]);
+    assert_eq!(home.read("triphammer.toml"), "");
+}

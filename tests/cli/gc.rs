@@ -774,3 +774,22 @@ fn a_kill_at_any_time_is_made_good_by_the_next() {
     assert_eq!(std::fs::read_dir(to.join("many")).unwrap().count(), 300);
     assert!(to.join("keeps.txt").exists());
 }
+
+/// A process that was killed could not take its temporary folder away.
+#[test]
+fn temporary_folders_of_runs_at_rest_go() {
+    let home = TestHome::with_gates(&[("never", "false")]);
+    strike(&home, "true", &["--attempts", "1"]);
+    let digest = triphammer_model::Digest::of(home.only_run().id());
+    let folder = std::env::temp_dir().join(format!("triphammer-{}", &digest.as_str()[..10]));
+    assert!(!folder.exists(), "the run took it away itself");
+    std::fs::create_dir_all(folder.join("left")).unwrap();
+    std::fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    assert_eq!(home.run(["gc"]).code, Some(0));
+    assert!(folder.exists(), "one that others can enter is none of ours");
+    std::fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    assert_eq!(home.run(["gc", "--dry-run"]).code, Some(0));
+    assert!(folder.exists(), "a trial touches nothing");
+    assert_eq!(home.run(["gc"]).code, Some(0));
+    assert!(!folder.exists());
+}

@@ -1,9 +1,7 @@
 //! Runs looked at afterwards: whether the record holds, whether it is decided the same way, what another policy would have done.
 
-use std::path::{Path, PathBuf};
-
 use serde_json::Value;
-use triphammer_testkit::{Ran, TestHome};
+use triphammer_testkit::{Ran, TestHome, files_below};
 
 use crate::common::{SPEC, pack, rewrite_journal};
 
@@ -93,23 +91,6 @@ fn runs_of_every_outcome_hold_and_are_decided_the_same_way() {
     holds(&nothing, "nothing to do");
 }
 
-fn files(dir: &Path) -> Vec<PathBuf> {
-    let mut all = Vec::new();
-    let mut folders = vec![dir.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let entry = entry.unwrap();
-            if entry.file_type().unwrap().is_dir() {
-                folders.push(entry.path());
-            } else {
-                all.push(entry.path());
-            }
-        }
-    }
-    all.sort();
-    all
-}
-
 /// Every file of the record has one bit of a random byte turned, again and again: the file is named each time.
 #[test]
 fn a_flipped_bit_anywhere_in_a_run_is_named() {
@@ -119,7 +100,7 @@ fn a_flipped_bit_anywhere_in_a_run_is_named() {
     holds(&home, "before");
     let dir = home.only_run().path().to_owned();
     let mut flips = 0;
-    for file in files(&dir) {
+    for file in files_below(&dir) {
         let whole = std::fs::read(&file).unwrap();
         let name = file.strip_prefix(&dir).unwrap().display().to_string();
         // A journal has the most to lose.
@@ -264,7 +245,7 @@ fn a_tree_that_is_gone_or_damaged_is_named() {
     let home = home("test -f done");
     forge(&home, "echo content of its own > own; touch done", &[]).expect("accepted", "gates-passed", 1, 0);
     let store = home.path().join("runs/.store.git");
-    let objects = files(&store.join("objects"));
+    let objects = files_below(&store.join("objects"));
     let mut seen = 0;
     for object in objects.iter().filter(|file| file.extension().is_none()) {
         let whole = std::fs::read(object).unwrap();
@@ -401,8 +382,10 @@ fn the_gates_again_on_each_tree() {
         3,
         1,
     );
-    let before =
-        files(&home.path()).into_iter().map(|f| (f.clone(), std::fs::read(f).unwrap())).collect::<Vec<_>>();
+    let before = files_below(&home.path())
+        .into_iter()
+        .map(|f| (f.clone(), std::fs::read(f).unwrap()))
+        .collect::<Vec<_>>();
     std::fs::write(&tool, "#!/bin/sh\nexit 0\n").unwrap();
     let ran = home.run(["replay", "latest", "--gates", "--json"]);
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
@@ -424,8 +407,10 @@ fn the_gates_again_on_each_tree() {
     }
     std::fs::remove_file(home.path().join("gates/other.toml")).unwrap();
     // Neither record nor workspace was touched, and no tree is left lying about.
-    let after =
-        files(&home.path()).into_iter().map(|f| (f.clone(), std::fs::read(f).unwrap())).collect::<Vec<_>>();
+    let after = files_below(&home.path())
+        .into_iter()
+        .map(|f| (f.clone(), std::fs::read(f).unwrap()))
+        .collect::<Vec<_>>();
     assert!(before == after);
     assert_eq!(std::fs::read_dir(home.state().join("triphammer/regate")).unwrap().count(), 0);
     for (args, why) in [(["--gates", "none-such"], "none-such"), (["--gates", "no/file.toml"], "file.toml")] {

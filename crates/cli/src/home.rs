@@ -8,7 +8,7 @@ use triphammer_store::Runs;
 use crate::exit::Failure;
 
 /// The file that makes a folder a home.
-pub(crate) const CONFIG: &str = "triphammer.toml";
+pub(crate) use triphammer_model::config::FILE as CONFIG;
 
 /// A home with its configuration.
 pub(crate) struct Home {

@@ -35,6 +35,9 @@ pub use read::{ConfigError, ConfigProblem};
 pub use sandbox::{FenceChoice, NetworkChoice, SandboxConfig, expanded};
 pub use value::EnvEntry;
 
+/// The file that makes a folder a home.
+pub const FILE: &str = "triphammer.toml";
+
 /// Bytes kept of each log stream when nothing else is configured.
 pub const DEFAULT_LOG_CAP: u64 = 64 << 20;
 

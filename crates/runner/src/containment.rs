@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use triphammer_agent::{
     Containment, Fence, Hold, ProcessSupervisor, TreeLimits, Vendor, bubblewrap_program, named_in,
 };
-use triphammer_model::config::{FenceChoice, NetworkChoice, SandboxConfig, expanded};
+use triphammer_model::config::{FILE, FenceChoice, NetworkChoice, SandboxConfig, expanded};
 use triphammer_model::{AgentName, Digest, Redactor, RunId};
 
 use crate::environment::{self, Variables, get};
@@ -18,9 +18,6 @@ use crate::error::StartError;
 use crate::places::{Places, Source, real};
 use crate::settings::{AgentKind, AgentSettings};
 use crate::tool_caches;
-
-/// The home's configuration.
-const CONFIG: &str = "triphammer.toml";
 
 /// What holds a run. Its private temporary folder goes with it.
 #[derive(Debug)]
@@ -109,7 +106,7 @@ impl Keep {
             writable,
             states,
             named: sandbox.writable.clone().unwrap_or_default(),
-            protected: ["gates", "specs", CONFIG].map(|name| ground.home.join(name)).into_iter().collect(),
+            protected: ["gates", "specs", FILE].map(|name| real(ground.home).join(name)).to_vec(),
             network: sandbox.network.unwrap_or_default(),
             limits: TreeLimits {
                 processes: sandbox.max_processes,
@@ -119,7 +116,7 @@ impl Keep {
             temp,
             notes: places.notes,
         };
-        keep.protected.push(ground.runs.to_owned());
+        keep.protected.push(real(ground.runs));
         keep.choose(ground, env)?;
         Ok(keep)
     }
@@ -198,10 +195,9 @@ impl Keep {
     /// Starts something harmless under it; with or without what stands beside the fence.
     fn try_out(&self, ground: &Ground<'_>, env: &Variables, whole: bool) -> Result<(), String> {
         let name = match &self.hold {
-            _ if whole => "",
-            None => "",
-            Some(Hold::Landlock) => "Landlock: ",
-            Some(Hold::Bubblewrap(_)) => "bubblewrap: ",
+            Some(Hold::Landlock) if !whole => "Landlock: ",
+            Some(Hold::Bubblewrap(_)) if !whole => "bubblewrap: ",
+            _ => "",
         };
         let mut containment = self.containment(ground.workspace, &[]);
         if !whole {
@@ -228,14 +224,15 @@ impl Keep {
 
     /// Launches an agent that works in `folder`.
     pub(crate) fn agent(&self, folder: &Path, agent: &AgentName, scratch: &Path) -> ProcessSupervisor {
-        let mut more = vec![scratch.to_owned()];
+        // bubblewrap cannot bind anything to a path on which a link lies.
+        let mut more = vec![real(scratch)];
         more.extend(self.states.get(agent).into_iter().flatten().cloned());
         self.supervisor.contained(self.containment(folder, &more))
     }
 
     fn containment(&self, folder: &Path, more: &[PathBuf]) -> Containment {
         let fence = self.hold.clone().map(|hold| {
-            let mut writable = vec![folder.to_owned()];
+            let mut writable = vec![real(folder)];
             writable.extend(more.iter().chain(&self.writable).cloned());
             let mut read_only = Vec::new();
             if hold != Hold::Landlock {
@@ -367,12 +364,33 @@ fn repository(workspace: &Path) -> Vec<PathBuf> {
     own().unwrap_or_default()
 }
 
-/// A temporary folder of the run's own, which a later process finds again.
-fn private_temp(run: &RunId) -> Result<PathBuf, StartError> {
-    let parent = std::env::temp_dir();
+/// Where a run's own temporary folder is, so that a later process finds it again.
+fn temp_of(run: &RunId) -> PathBuf {
     let digest = Digest::of(run.as_str());
     let name = format!("triphammer-{}", digest.as_str().get(..10).unwrap_or_default());
-    let folder = parent.canonicalize().unwrap_or(parent).join(name);
+    real(&std::env::temp_dir()).join(name)
+}
+
+/// Removes the temporary folder of a run that nobody works on: a process that was killed could not.
+pub(crate) fn remove_temp(run: &RunId) {
+    let folder = temp_of(run);
+    if is_private(&folder) {
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}
+
+/// Whether a folder is there that is the user's and nobody else's.
+fn is_private(folder: &Path) -> bool {
+    std::fs::symlink_metadata(folder).is_ok_and(|meta| {
+        meta.is_dir()
+            && meta.uid() == rustix::process::geteuid().as_raw()
+            && meta.mode().trailing_zeros() >= 6
+    })
+}
+
+/// Makes the run's own temporary folder.
+fn private_temp(run: &RunId) -> Result<PathBuf, StartError> {
+    let folder = temp_of(run);
     let shown = folder.display().to_string();
     let trouble = |what: &dyn std::fmt::Display| {
         StartError::Infrastructure(format!(
@@ -384,9 +402,7 @@ fn private_temp(run: &RunId) -> Result<PathBuf, StartError> {
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(e) => return Err(trouble(&e)),
     }
-    let meta = std::fs::symlink_metadata(&folder).map_err(|e| trouble(&e))?;
-    if meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw() && meta.mode().trailing_zeros() >= 6
-    {
+    if is_private(&folder) {
         return Ok(folder);
     }
     Err(trouble(&"it is there already and is no private folder of yours"))

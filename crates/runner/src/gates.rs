@@ -1,27 +1,26 @@
 //! Carries out preflight and judge.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use triphammer_gate::{Gate, GateContext, GateProgress, IntegrityInput, Interrupted, TestCensus, WorkFiles};
+use triphammer_model::config::FILE;
 use triphammer_model::event::Isolation;
 use triphammer_model::{
-    Attempt, Content, Event, FailReason, Finding, GateKind, GateVerdict, Launch, Report, Severity,
-    Supervisor, WorkPath,
+    Attempt, Content, Event, FailReason, Finding, GateKind, GateVerdict, Report, Severity, Supervisor,
+    WorkPath,
 };
 use triphammer_workspace::{EntryKind, Look, moved};
 
 use crate::error::{Doing, Trouble};
 use crate::notice::Notice;
 use crate::run::{Run, interrupted};
+use crate::set_up::{Failed, SetUp};
 
 /// Where what was there before any work is kept.
 pub(crate) const GRANDFATHERED: &str = "preflight/grandfathered.json";
 /// Where discovered gates are kept.
 pub(crate) const DISCOVERED: &str = "discovered.json";
-
-/// Deadline of one set-up command.
-pub(crate) const SETUP_TIMEOUT: Duration = Duration::from_mins(30);
 
 impl Run<'_> {
     /// The workspace's files as the latest look saw them.
@@ -102,36 +101,27 @@ impl Run<'_> {
     /// Runs the set-up commands in a folder. `Some` is the event of a failure or an interrupt.
     pub(crate) fn set_up(&self, folder: &Path) -> Result<Option<Event>, Trouble> {
         let logs = self.dir.path().join("setup");
-        for (number, command) in self.settings.setup.iter().enumerate() {
-            let log = logs.join(format!("{:02}.log", number + 1));
-            self.dir.make(&logs).doing("making a folder for set-up logs")?;
-            let launch = Launch {
-                argv: ["sh", "-c", command].map(Into::into).to_vec(),
-                dir: folder.to_owned(),
-                env: self.env.clone(),
-                stdin: None,
-                stdout: log.clone(),
-                stderr: log.clone(),
-                log_cap: self.settings.log_cap,
-                tail_cap: 2_000,
-                timeout: Some(SETUP_TIMEOUT),
-                idle: None,
-                grace: Duration::from_secs(5),
-                pid_file: Some(self.gate_pid()?),
-            };
-            let ended =
-                self.keep.gates(folder).run(&launch, &self.cancel).doing("running a set-up command")?;
-            if self.cancel.is_raised() {
-                return Ok(Some(interrupted()));
-            }
-            if !ended.wait.is_success() {
-                return Ok(Some(Event::SetupFailed {
-                    reason: FailReason::SetupFailed,
-                    detail: format!("set-up command `{command}`: {}; see {}", ended.wait, log.display()),
-                }));
-            }
+        if self.settings.setup.is_empty() {
+            return Ok(None);
         }
-        Ok(None)
+        self.dir.make(&logs).doing("making a folder for set-up logs")?;
+        let pid = self.gate_pid()?;
+        let set_up = SetUp {
+            commands: &self.settings.setup,
+            folder,
+            env: &self.env,
+            logs: &logs,
+            log_cap: self.settings.log_cap,
+            pid_file: Some(&pid),
+        };
+        let failed = set_up.run(&self.keep.gates(folder), &self.cancel).doing("running a set-up command")?;
+        if self.cancel.is_raised() {
+            return Ok(Some(interrupted()));
+        }
+        Ok(failed.map(|Failed { command, wait, log, .. }| Event::SetupFailed {
+            reason: FailReason::SetupFailed,
+            detail: format!("set-up command `{command}`: {wait}; see {}", log.display()),
+        }))
     }
 
     /// Runs the gates on the attempt's tree.
@@ -185,10 +175,10 @@ impl Run<'_> {
             None => Vec::new(),
         };
         // The configuration is always among them, and says where the home is.
-        let Some(config) = extra.iter().find(|path| path.file_name() == b"triphammer.toml") else {
+        let Some(config) = extra.iter().find(|path| path.file_name() == FILE.as_bytes()) else {
             return Ok(None);
         };
-        let home = config.as_bytes().strip_suffix(b"triphammer.toml").unwrap_or_default().to_vec();
+        let home = config.as_bytes().strip_suffix(FILE.as_bytes()).unwrap_or_default().to_vec();
         let now = self.take_look()?;
         let mut findings = Vec::new();
         let checked = self.protected.check(&now).doing("checking protected files after the gates")?;

@@ -13,10 +13,12 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use triphammer_model::RunId;
 use triphammer_store::{
-    Aged, Choice, Fate, FileError, Going, Limits, Runs, RunsError, bytes_on_disk, choose, marked,
+    Aged, Choice, Fate, FileError, Going, Limits, Runs, RunsError, bytes_on_disk, choose, is_live, marked,
     marked_for_removal, read_journal, remove_folder,
 };
 use triphammer_workspace::{Deed, Holdings, PruneError, Pruned, Store, StoreError};
+
+use crate::containment;
 
 use apart::{Apart, remove_checkouts};
 use past::Past;
@@ -145,6 +147,16 @@ pub fn gc(request: &GcRequest) -> Result<GcReport, GcError> {
     let choices = cleaner.choose(before);
     for choice in choices {
         cleaner.carry_out(&runs, &choice);
+    }
+    if !request.dry_run {
+        for run in cleaner
+            .past
+            .runs
+            .keys()
+            .filter(|run| !is_live(&runs.path().join(run.as_str()).join("journal.jsonl")))
+        {
+            containment::remove_temp(run);
+        }
     }
     cleaner.orphans(with_refs.keys());
     cleaner.objects();

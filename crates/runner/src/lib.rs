@@ -33,6 +33,7 @@ mod redaction;
 mod regate;
 mod resume;
 mod run;
+mod set_up;
 mod settings;
 mod tool_caches;
 mod verify;

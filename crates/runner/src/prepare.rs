@@ -8,6 +8,7 @@ use triphammer_agent::Vendor;
 use triphammer_forge::{MACHINE_VERSION, Machine};
 use triphammer_gate::{Discovered, Known, Packs, Resolution, TestCensus};
 use triphammer_llm::Prices;
+use triphammer_model::config::FILE;
 use triphammer_model::environment::looks_secret;
 use triphammer_model::event::{Isolation, Started};
 use triphammer_model::{Cancel, Digest, Event, Redactor, RunId, Spec, WorkPath};
@@ -355,7 +356,7 @@ fn extra_protected<'a>(
     let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
     let Ok(below) = home.strip_prefix(origin.path()) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = packs.map(|name| below.join("gates").join(name)).collect();
-    paths.push(below.join("triphammer.toml"));
+    paths.push(below.join(FILE));
     paths
         .into_iter()
         .map(|p| WorkPath::from_bytes(std::os::unix::ffi::OsStrExt::as_bytes(p.as_os_str())))

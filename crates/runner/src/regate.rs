@@ -5,13 +5,10 @@
 //! for that is told.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use triphammer_gate::{Discovered, GateContext, GateProgress, Known, PackTexts, Packs, Plan, WorkFiles};
 use triphammer_model::event::Isolation;
-use triphammer_model::{
-    Attempt, Cancel, Event, Launch, Movement, Redactor, Report, RunId, RunSummary, Spec, Supervisor as _,
-};
+use triphammer_model::{Attempt, Cancel, Event, Movement, Redactor, Report, RunId, RunSummary, Spec};
 use triphammer_store::{RunDir, Runs, read_journal};
 use triphammer_workspace::{Root, carry};
 
@@ -20,9 +17,10 @@ use crate::containment::{Ground, Keep};
 use crate::environment;
 use crate::error::StartError;
 use crate::folder;
-use crate::gates::{DISCOVERED, GRANDFATHERED, SETUP_TIMEOUT};
+use crate::gates::{DISCOVERED, GRANDFATHERED};
 use crate::pins::Pins;
 use crate::prepare::redactor;
+use crate::set_up::{Failed, SetUp};
 use crate::settings::Settings;
 
 /// Which gates.
@@ -273,30 +271,20 @@ impl<'a> Bench<'a> {
             }
         }
         let supervisor = keep.gates(&folder);
-        for command in &self.settings.setup {
-            let log = logs.join("setup.log");
-            let launch = Launch {
-                argv: ["sh", "-c", command].map(Into::into).to_vec(),
-                dir: folder.clone(),
-                env: env.clone(),
-                stdin: None,
-                stdout: log.clone(),
-                stderr: log,
-                log_cap: self.settings.log_cap,
-                tail_cap: 2_000,
-                timeout: Some(SETUP_TIMEOUT),
-                idle: None,
-                grace: Duration::from_secs(5),
-                pid_file: None,
-            };
-            let ended = supervisor.run(&launch, cancel).map_err(StartError::infrastructure)?;
-            if !ended.wait.is_success() {
-                let said = String::from_utf8_lossy(&ended.stdout.tail).trim().to_owned();
-                return Err(StartError::Infrastructure(format!(
-                    "on the tree of attempt {attempt}, set-up command `{command}`: {}; {said}",
-                    ended.wait
-                )));
-            }
+        let set_up = SetUp {
+            commands: &self.settings.setup,
+            folder: &folder,
+            env: &env,
+            logs: &logs,
+            log_cap: self.settings.log_cap,
+            pid_file: None,
+        };
+        if let Some(Failed { command, wait, said, .. }) =
+            set_up.run(&supervisor, cancel).map_err(StartError::infrastructure)?
+        {
+            return Err(StartError::Infrastructure(format!(
+                "on the tree of attempt {attempt}, set-up command `{command}`: {wait}; {said}"
+            )));
         }
         let files = WorkFiles::walk(&folder);
         let mut discovered = self.discovered.clone();

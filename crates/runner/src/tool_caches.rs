@@ -22,73 +22,66 @@ struct ToolCache {
     is_made: bool,
 }
 
+/// A cache that is one whole folder, and is not made.
 const fn cache(program: &'static str, variable: &'static str, usual: &'static str) -> ToolCache {
     ToolCache { program, variable, usual, parts: &[], is_made: false }
+}
+
+impl ToolCache {
+    /// Of which only these parts are a cache.
+    const fn parts(self, parts: &'static [&'static str]) -> Self {
+        Self { parts, ..self }
+    }
+
+    /// Which is made where it is missing.
+    const fn made(self) -> Self {
+        Self { is_made: true, ..self }
+    }
 }
 
 /// Those parts that are files.
 const FILES: [&str; 3] = [".package-cache", ".package-cache-mutate", ".global-cache"];
 
 const CACHES: [ToolCache; 31] = [
-    ToolCache { program: "sh", variable: "XDG_CACHE_HOME", usual: ".cache", parts: &[], is_made: true },
-    ToolCache {
-        program: "cargo",
-        variable: "CARGO_HOME",
-        usual: ".cargo",
-        parts: &["registry", "git", ".package-cache", ".package-cache-mutate", ".global-cache"],
-        is_made: true,
-    },
-    ToolCache { program: "cargo", variable: "CARGO_TARGET_DIR", usual: "", parts: &[], is_made: true },
+    cache("sh", "XDG_CACHE_HOME", ".cache").made(),
+    cache("cargo", "CARGO_HOME", ".cargo")
+        .parts(&["registry", "git", ".package-cache", ".package-cache-mutate", ".global-cache"])
+        .made(),
+    cache("cargo", "CARGO_TARGET_DIR", "").made(),
     cache("sccache", "SCCACHE_DIR", ""),
     cache("ccache", "CCACHE_DIR", ".ccache"),
-    ToolCache { program: "npm", variable: "NPM_CONFIG_CACHE", usual: ".npm", parts: &[], is_made: true },
+    cache("npm", "NPM_CONFIG_CACHE", ".npm").made(),
     cache("pnpm", "", ".local/share/pnpm/store"),
     cache("yarn", "", ".yarn/berry"),
-    ToolCache {
-        program: "bun",
-        variable: "BUN_INSTALL",
-        usual: ".bun",
-        parts: &["install/cache"],
-        is_made: false,
-    },
+    cache("bun", "BUN_INSTALL", ".bun").parts(&["install/cache"]),
     cache("deno", "DENO_DIR", ""),
     cache("corepack", "COREPACK_HOME", ""),
     cache("pip", "PIP_CACHE_DIR", ""),
     cache("uv", "UV_CACHE_DIR", ""),
     cache("poetry", "POETRY_CACHE_DIR", ""),
-    ToolCache { program: "go", variable: "GOPATH", usual: "go", parts: &["pkg"], is_made: true },
+    cache("go", "GOPATH", "go").parts(&["pkg"]).made(),
     cache("go", "GOMODCACHE", ""),
     cache("go", "GOCACHE", ""),
     cache("zig", "ZIG_GLOBAL_CACHE_DIR", ""),
-    ToolCache {
-        program: "gradle",
-        variable: "GRADLE_USER_HOME",
-        usual: ".gradle",
-        parts: &["caches", "daemon", "native", "wrapper", "notifications", "workers", ".tmp"],
-        is_made: false,
-    },
+    cache("gradle", "GRADLE_USER_HOME", ".gradle").parts(&[
+        "caches",
+        "daemon",
+        "native",
+        "wrapper",
+        "notifications",
+        "workers",
+        ".tmp",
+    ]),
     cache("mvn", "", ".m2/repository"),
     cache("sbt", "", ".ivy2/cache"),
     cache("dotnet", "NUGET_PACKAGES", ".nuget/packages"),
     cache("dotnet", "", ".local/share/NuGet"),
-    ToolCache { program: "bundle", variable: "", usual: ".bundle", parts: &["cache"], is_made: false },
+    cache("bundle", "", ".bundle").parts(&["cache"]),
     cache("gem", "", ".local/share/gem"),
     cache("composer", "COMPOSER_CACHE_DIR", ".composer/cache"),
-    ToolCache {
-        program: "cabal",
-        variable: "CABAL_DIR",
-        usual: ".cabal",
-        parts: &["packages", "store", "logs"],
-        is_made: false,
-    },
-    ToolCache {
-        program: "stack",
-        variable: "STACK_ROOT",
-        usual: ".stack",
-        parts: &["pantry", "snapshots"],
-        is_made: false,
-    },
-    ToolCache { program: "mix", variable: "HEX_HOME", usual: ".hex", parts: &["packages"], is_made: false },
+    cache("cabal", "CABAL_DIR", ".cabal").parts(&["packages", "store", "logs"]),
+    cache("stack", "STACK_ROOT", ".stack").parts(&["pantry", "snapshots"]),
+    cache("mix", "HEX_HOME", ".hex").parts(&["packages"]),
     cache("dart", "PUB_CACHE", ".pub-cache"),
     cache("swift", "", ".swiftpm/cache"),
 ];

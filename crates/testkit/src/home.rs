@@ -224,3 +224,26 @@ impl Ran {
         assert_eq!(got, (outcome, reason, attempts, Some(code)), "{}\n{}", self.stdout, self.stderr);
     }
 }
+
+/// The files and links below a folder, sorted.
+///
+/// # Panics
+/// When a folder cannot be listed.
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut folders = vec![folder.to_owned()];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        let entries =
+            std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("listing {}: {e}", folder.display()));
+        for entry in entries {
+            let entry = entry.expect("an entry");
+            if entry.file_type().expect("its kind").is_dir() {
+                folders.push(entry.path());
+            } else {
+                files.push(entry.path());
+            }
+        }
+    }
+    files.sort();
+    files
+}

@@ -15,6 +15,6 @@ mod run_files;
 
 pub use binary::binary;
 pub use fake_model::{FAKE_MODEL, Failure, FakeModel, ModelRequest, Script, Step};
-pub use home::{Ran, TestHome};
+pub use home::{Ran, TestHome, files_below};
 pub use process::{is_alive, wait_until};
 pub use run_files::RunFiles;
