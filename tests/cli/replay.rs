@@ -89,6 +89,34 @@ fn runs_of_every_outcome_hold_and_are_decided_the_same_way() {
     let nothing = home("true");
     forge(&nothing, "true", &[]).expect("nothing-to-do", "all-green", 0, 6);
     holds(&nothing, "nothing to do");
+
+    let tampered = home("false");
+    tampered.write("held.txt", "held\n");
+    tampered
+        .write("specs/it.md", &SPEC.replacen("status: locked\n", "status: locked\nprotect: [held.txt]\n", 1));
+    forge(&tampered, "date +%N > held.txt", &[]).expect("rejected", "tampered", 2, 1);
+    holds(&tampered, "tampered");
+}
+
+/// The agent's parent is its shim, and the shim's is the run's own process.
+#[test]
+fn runs_that_were_stopped_in_the_middle_hold_and_so_do_those_that_went_on() {
+    let ours = "$(awk '{print $4}' /proc/$PPID/stat)";
+    for (signal, code) in [("INT", Some(130)), ("KILL", None)] {
+        let home = home("test -f done");
+        let line = format!(
+            "[ -e ../stopped ] && touch done && exit; touch ../stopped work; kill -{signal} {ours}; sleep 60"
+        );
+        let ran = forge(&home, &line, &[]);
+        assert_eq!(ran.code, code, "{signal}: {}", ran.stderr);
+        holds(&home, signal);
+        let verified = json(&home.run(["verify", "latest", "--json"]));
+        let unsealed = verified["found"]["notes"].to_string().contains("the journal has no seal");
+        assert_eq!(unsealed, signal == "KILL", "{verified}");
+        let resumed = home.run(["resume", "latest", "--json"]);
+        assert_eq!(resumed.code, Some(0), "{signal}: {}{}", resumed.stdout, resumed.stderr);
+        holds(&home, "resumed after it");
+    }
 }
 
 /// Every file of the record has one bit of a random byte turned, again and again: the file is named each time.
